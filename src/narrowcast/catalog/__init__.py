@@ -1,0 +1,39 @@
+"""Rows only: the single source of truth for names, numbers and who says so."""
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from narrowcast.errors import unknown_name
+
+Row = TypeVar("Row")
+
+
+class Catalog(Mapping[str, Row], Generic[Row]):
+    """An ordered, read-only set of rows, found by name or alias, ignoring case."""
+
+    def __init__(self, kind: str, rows: Mapping[str, Row], aliases: Mapping[str, str]) -> None:
+        self._kind = kind
+        self._rows = dict(rows)
+        lookup: dict[str, str] = {}
+        for alias, name in [*((n, n) for n in rows), *aliases.items()]:
+            if lookup.setdefault(alias.lower(), name) != name:
+                raise ValueError(f"{kind} alias {alias!r} names both {lookup[alias.lower()]} and {name}")
+        self._lookup = lookup
+
+    def __getitem__(self, name: str) -> Row:
+        found = self._lookup.get(str(name).lower())
+        if found is None:
+            raise unknown_name(self._kind, name, self._rows)
+        return self._rows[found]
+
+    def __contains__(self, name: object) -> bool:
+        return str(name).lower() in self._lookup
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} catalog: {', '.join(self._rows)}>"

@@ -1,0 +1,125 @@
+"""Rounding modes, with every namespace's name and number for each."""
+
+from narrowcast.catalog import Catalog
+from narrowcast.schema import Provenance, Rounding, RoundingRow
+
+_SOURCE = "asc-devkit:RoundMode, precision conversion; seed:3.5"
+
+ROWS: tuple[RoundingRow, ...] = (
+    RoundingRow(
+        rounding=Rounding.RN,
+        title="nearest, ties to even",
+        rule="up iff D > 1/2, or D = 1/2 and the last kept bit is 1",
+        use="training (unbiased)",
+        aliases=("CAST_RINT", "ROUND_R", "rne", "rint", "RNE", "roundTiesToEven", "even"),
+        ascendc="CAST_RINT",
+        ascendc_ordinal=1,
+        pto_ordinal=1,
+        spec_rmode="RNE 001",
+        vcvt="ROUND_R",
+        targets="every format",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RNA,
+        title="nearest, ties away from zero",
+        rule="up in magnitude iff D >= 1/2",
+        use="deployment quantization",
+        aliases=("CAST_ROUND", "ROUND_A", "away", "half_away", "roundTiesToAway"),
+        ascendc="CAST_ROUND",
+        ascendc_ordinal=4,
+        pto_ordinal=2,
+        spec_rmode="RNA 101",
+        vcvt="ROUND_A",
+        targets="every format",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RD,
+        title="toward minus infinity",
+        rule="up in magnitude iff negative and D > 0",
+        use="lower bound of a quantization range",
+        aliases=("CAST_FLOOR", "ROUND_F", "floor", "RDN", "RTM", "roundTowardNegative"),
+        ascendc="CAST_FLOOR",
+        ascendc_ordinal=2,
+        pto_ordinal=3,
+        spec_rmode="RDN 011",
+        vcvt="ROUND_F",
+        targets="every format",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RU,
+        title="toward plus infinity",
+        rule="up in magnitude iff positive and D > 0",
+        use="upper bound of a quantization range",
+        aliases=("CAST_CEIL", "ROUND_C", "ceil", "RUP", "RTP", "roundTowardPositive"),
+        ascendc="CAST_CEIL",
+        ascendc_ordinal=3,
+        pto_ordinal=4,
+        spec_rmode="RUP 100",
+        vcvt="ROUND_C",
+        targets="every format",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RZ,
+        title="toward zero",
+        rule="never up",
+        use="inference quantization",
+        aliases=("CAST_TRUNC", "ROUND_Z", "trunc", "RTZ", "roundTowardZero"),
+        ascendc="CAST_TRUNC",
+        ascendc_ordinal=5,
+        pto_ordinal=5,
+        spec_rmode="RTZ 010",
+        vcvt="ROUND_Z",
+        targets="every format",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RO,
+        title="to odd",
+        rule="up iff D > 0 and the last kept bit is 0: every inexact result ends in 1",
+        use="a first narrowing whose result is rounded again",
+        aliases=("CAST_ODD", "ROUND_O", "odd", "RTO"),
+        ascendc="CAST_ODD",
+        ascendc_ordinal=6,
+        pto_ordinal=6,
+        spec_rmode="RTO 110",
+        vcvt="ROUND_O",
+        targets="every format; on the chip only fp32 -> fp16",
+        provenance=Provenance.DOCUMENTED,
+        source=_SOURCE,
+    ),
+    RoundingRow(
+        rounding=Rounding.RH,
+        title="hybrid",
+        rule="abs(E) <= 3: ties away; else up iff the leading discarded bits >= the source's own low bits",
+        use="HiF8 quantization",
+        aliases=("CAST_HYBRID", "ROUND_H", "hybrid"),
+        ascendc="CAST_HYBRID",
+        ascendc_ordinal=7,
+        pto_ordinal=None,
+        spec_rmode=None,
+        vcvt="ROUND_H",
+        targets="hif8, from fp32 and fp16",
+        provenance=Provenance.DOCUMENTED,
+        source="asc-devkit:Reg Cast, float to hifloat8_t",
+    ),
+)
+
+roundings: Catalog[RoundingRow] = Catalog(
+    "rounding mode",
+    {row.rounding.value: row for row in ROWS},
+    {alias: row.rounding.value for row in ROWS for alias in dict.fromkeys(a.lower() for a in row.aliases)},
+)
+
+
+def rounding(name: str | Rounding) -> Rounding:
+    """Resolve a rounding mode from its short name or any vendor's spelling."""
+    return name if isinstance(name, Rounding) else roundings[name].rounding
