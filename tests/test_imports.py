@@ -1,0 +1,72 @@
+"""What loading the package and asking for help may cost."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("numpy", "plotly", "jinja2", "safetensors")
+COMMANDS = ("show", "explain", "cast", "quantize", "survey", "info")
+
+LOADED = "import sys, json; {code}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules of a fresh interpreter after running some code."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_import_loads_only_numpy_and_ml_dtypes() -> None:
+    base = loaded("import numpy, ml_dtypes")
+    extra = loaded("import numpy, ml_dtypes, narrowcast") - base - set(sys.stdlib_module_names)
+    assert extra == {"narrowcast"}
+
+
+def test_import_is_lazy() -> None:
+    code = (
+        "import narrowcast, sys; "
+        "deep = [m for m in sys.modules if m.startswith('narrowcast.') and m.split('.')[1] in "
+        "('numerics', 'kernels', 'quant', 'vector', 'report', 'cli', 'checkpoint', 'insight')]; "
+        "assert not deep, deep"
+    )
+    loaded(code)
+
+
+def help_modules(*arguments: str) -> set[str]:
+    code = (
+        "import sys, json, atexit\n"
+        "def report():\n"
+        "    sys.stderr.write('\\n' + json.dumps(sorted({m.split('.')[0] for m in sys.modules})))\n"
+        "atexit.register(report)\n"
+        f"sys.argv = ['narrowcast', *{list(arguments)!r}]\n"
+        "from narrowcast.cli import main\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_loads_nothing_heavy(command: str) -> None:
+    arguments = [command, "--help"] if command else ["--help"]
+    assert not help_modules(*arguments) & set(HEAVY)
+
+
+def test_every_command_is_covered_here() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "narrowcast", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = {
+        line.split()[0]
+        for line in done.stdout.partition("Commands")[2].splitlines()
+        if line.startswith("  ") and line.split() and not line.startswith("   ")
+    }
+    assert listed == set(COMMANDS)
