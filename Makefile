@@ -33,15 +33,17 @@ $(VENV)/.created:
 	@touch $@
 
 # The build runs in .venv and not in an isolated environment: an isolated one has a new path each time,
-# which would throw away CMake's cache and compile everything again.
+# which would throw away CMake's cache and compile everything again. The stamp carries the time the install
+# began, so that a file saved meanwhile is installed by the next call.
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
 	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-requirements.txt
 	$(PIP) install -r $(VENV)/build-requirements.txt cmake ninja
 	@touch $@
 
 $(INSTALLED): $(VENV)/.tools $(SOURCES)
+	@touch $@.begun
 	$(PIP) install --no-build-isolation '.[dev]'
-	@touch $@
+	@mv $@.begun $@
 
 install: $(INSTALLED)
 
