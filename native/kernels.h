@@ -1,0 +1,88 @@
+// The table of compiled kernels: one per instruction-set level, all with the same meaning.
+//
+// Every pointer is to plain bytes and may be unaligned; kernels load and store through memcpy. `n` counts
+// elements. No kernel reads or writes the floating-point environment, except `nearest_even`, which reads it.
+#pragma once
+
+#include <stdint.h>
+
+namespace narrowcast {
+
+enum Rounding : int { RN = 0, RNA = 1, RD = 2, RU = 3, RZ = 4, RO = 5 };
+
+// How the HiF8 hybrid rounding compares the discarded bits with its threshold.
+enum HybridCompare : int { GE = 0, GT = 1, GE_NONZERO = 2 };
+
+// Bits of the value that an encoder returns: what its input contained.
+enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2 };
+
+// The two minifloats that have an arithmetic encoder; every other one goes through a table.
+enum Minifloat : int { E4M3 = 0, E5M2 = 1, E2M1 = 2 };
+
+struct IntegerTarget {
+  uint32_t positive_limit;  // largest magnitude of a positive value
+  uint32_t negative_limit;  // largest magnitude of a negative one; 0 for an unsigned target
+  uint32_t mask;            // the code's bits
+  int bytes;                // bytes of a code: 1, 2 or 4
+};
+
+struct Kernels {
+  const char* level;
+
+  // True while the calling thread rounds to nearest, ties to even.
+  bool (*nearest_even)();
+
+  // fp32 -> codes
+  uint32_t (*encode_table14)(const void* src, const void* table, void* dst, int64_t n);
+  uint32_t (*encode_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t limit_code,
+                               uint32_t nan_code, uint32_t nan_above);
+  uint32_t (*encode_hybrid)(const void* src, const void* table, void* dst, int64_t n, HybridCompare compare);
+  uint32_t (*encode_bf16)(const void* src, void* dst, int64_t n, Rounding mode, uint32_t limit_code,
+                          uint32_t nan_code);
+  uint32_t (*encode_fp16)(const void* src, void* dst, int64_t n, Rounding mode, uint32_t limit_code,
+                          uint32_t nan_code);
+  uint32_t (*encode_integer)(const void* src, void* dst, int64_t n, Rounding mode, bool saturate,
+                             const IntegerTarget* target);
+
+  // 16-bit source -> 1 or 2 byte codes, by a table of all 65536 patterns
+  void (*map16_to8)(const void* src, const void* table, void* dst, int64_t n);
+  void (*map16_to16)(const void* src, const void* table, void* dst, int64_t n);
+
+  // codes -> fp32; `stream` writes past the cache
+  void (*decode_table8)(const void* src, const void* table, void* dst, int64_t n, bool stream);
+  void (*decode_fp16)(const void* src, void* dst, int64_t n, bool stream);
+  void (*decode_bf16)(const void* src, void* dst, int64_t n, bool stream);
+
+  // fp32 -> fp32 on the target's grid; `over` and `nan` are fp32 bits
+  void (*round_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
+                          uint32_t nan_above, bool stream);
+  void (*round_hif8)(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream);
+  void (*round_table14)(const void* src, const void* table, void* dst, int64_t n, bool stream);
+  void (*round_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over,
+                       uint32_t nan, bool stream);
+
+  // One row of q = clamp(rint(x / scale) + offset, low, high) & mask.
+  uint32_t (*quantize_row)(const void* src, void* dst, int64_t n, float scale, int32_t offset, int32_t low,
+                           int32_t high, uint32_t mask);
+  // Largest finite magnitude, as fp32 bits.
+  uint32_t (*absmax)(const void* src, int64_t n, uint32_t* largest);
+
+  void (*pack4)(const void* src, void* dst, int64_t n);
+  void (*unpack4)(const void* src, void* dst, int64_t n);
+
+  // Trivial kernels of the same footprint: what memory allows.
+  void (*limit_4to1)(const void* src, void* dst, int64_t n);
+  void (*limit_4to2)(const void* src, void* dst, int64_t n);
+  void (*limit_1to4)(const void* src, void* dst, int64_t n);
+  void (*limit_4to4)(const void* src, void* dst, int64_t n);
+  uint32_t (*limit_read)(const void* src, int64_t n);
+};
+
+#if defined(__x86_64__)
+extern const Kernels kernels_v2;
+extern const Kernels kernels_v3;
+#elif defined(__aarch64__)
+extern const Kernels kernels_aarch64;
+#endif
+
+}  // namespace narrowcast
