@@ -79,6 +79,7 @@ class Format(ABC):
     provenance: Provenance = Provenance.DOCUMENTED
     on_chip: tuple[str, ...] = ("3510", "2201")
     note: str = ""
+    scale_target: float | None = None  # where `quantize` puts an absolute maximum; None: the largest value
 
     kind: Kind = field(init=False, default=Kind.FLOAT)
 

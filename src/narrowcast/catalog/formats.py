@@ -159,6 +159,8 @@ ROWS: tuple[Format, ...] = (
         default_rounding=Rounding.RNA,
         on_chip=ONLY_3510,
         source="asc-devkit:built-in data types, tables 6-7; pto-spec:hif8",
+        # Beyond 15 a fraction bit is lost; DynamicQuant offers 15, 56, 224 and 32768, and 15 costs least.
+        scale_target=15.0,
         note="One zero and one NaN (0x80); 0x6F is infinity, in the slot of 1.5 * 2^15.",
     ),
     FloatFormat(

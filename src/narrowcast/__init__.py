@@ -1,0 +1,110 @@
+"""A bit-true model of the Ascend 950 quantization system.
+
+Every number format, rounding mode and cast of the chip, in NumPy at memory speed, with the source of each
+behaviour on record. Names load on first use, so importing the package costs no more than NumPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from narrowcast.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from narrowcast import vector
+    from narrowcast.catalog.formats import formats
+    from narrowcast.catalog.rounding import roundings
+    from narrowcast.catalog.switches import switches
+    from narrowcast.errors import (
+        CheckpointError,
+        ConstraintError,
+        EncodingError,
+        FormatError,
+        NarrowcastError,
+        OutputError,
+        ShapeError,
+        UnknownNameError,
+        UnsupportedCastError,
+        UnverifiedWarning,
+    )
+    from narrowcast.operation import Audit, CastOp, Control, Finding, Semantics, audit, execute, from_json, to_json
+    from narrowcast.quant import (
+        Blocks,
+        Cast,
+        QTensor,
+        decode,
+        dequantize,
+        encode,
+        flush_subnormals,
+        pack,
+        quantize,
+        round_to,
+        unpack,
+    )
+
+_ERRORS = (
+    "CheckpointError ConstraintError EncodingError FormatError NarrowcastError OutputError ShapeError "
+    "UnknownNameError UnsupportedCastError UnverifiedWarning"
+)
+_HOMES = {
+    "narrowcast.catalog.formats": "formats",
+    "narrowcast.catalog.rounding": "roundings",
+    "narrowcast.catalog.switches": "switches",
+    "narrowcast.errors": _ERRORS,
+    "narrowcast.operation": "Audit CastOp Control Finding Semantics audit execute from_json to_json",
+    "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
+}
+_NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
+_PACKAGES = ("vector",)
+
+__all__ = [
+    "Audit",
+    "Blocks",
+    "Cast",
+    "CastOp",
+    "CheckpointError",
+    "ConstraintError",
+    "Control",
+    "EncodingError",
+    "Finding",
+    "FormatError",
+    "NarrowcastError",
+    "OutputError",
+    "QTensor",
+    "Semantics",
+    "ShapeError",
+    "UnknownNameError",
+    "UnsupportedCastError",
+    "UnverifiedWarning",
+    "__version__",
+    "audit",
+    "decode",
+    "dequantize",
+    "encode",
+    "execute",
+    "flush_subnormals",
+    "formats",
+    "from_json",
+    "pack",
+    "quantize",
+    "round_to",
+    "roundings",
+    "switches",
+    "to_json",
+    "unpack",
+    "vector",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _PACKAGES:
+        value = import_module(f"narrowcast.{name}")
+    else:
+        raise AttributeError(f"module 'narrowcast' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

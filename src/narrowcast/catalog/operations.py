@@ -1,0 +1,7 @@
+"""Where each operation lives, so that one read from JSON finds its class without importing the rest."""
+
+OPERATIONS: dict[str, str] = {
+    "CastOp": "narrowcast.operation.cast",
+    "VectorCast": "narrowcast.vector.operation",
+    "VectorRound": "narrowcast.vector.operation",
+}
