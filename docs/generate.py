@@ -5,6 +5,9 @@ the function of that name. ``--check`` compares instead of writing and lists the
 """
 
 import argparse
+import contextlib
+import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -20,8 +23,6 @@ MARK = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[a-z-]+)(?: (?P<argument>[^>]*?))? -->\n).*?(?P<end>^<!-- end -->$)",
     re.M | re.S,
 )
-
-LEVELS = {"documented": "有文档", "simulated": "有公开模拟器", "implementation-defined": "由实现定义", "assumed": "假定"}
 
 
 def pages() -> list[Path]:
@@ -88,9 +89,9 @@ def format_rows(kind: str) -> list[Format]:
 def formats_table(argument: str) -> str:
     """The float formats: widths, range, special codes."""
     if argument == "zh":
-        header = ["格式", "位数", "字段", "最大值", "最小规格化数", "最小正数", "无穷", "NaN", "默认舍入"]
+        header = ["格式", "位数", "字段", "最大值", "最小规格化数", "最小正数", "无穷", "NaN", "舍入"]
     else:
-        header = ["format", "bits", "fields", "max", "min normal", "min positive", "inf", "NaN", "default rounding"]
+        header = ["format", "bits", "fields", "max", "min normal", "min positive", "inf", "NaN", "rounding"]
     rows = []
     for row in format_rows("float"):
         assert isinstance(row, Magnitudes)
@@ -183,6 +184,17 @@ def switches_list(_: str) -> str:
     return "\n".join(parts)
 
 
+def help_text(command: str) -> str:
+    """What ``narrowcast COMMAND --help`` prints."""
+    from narrowcast.cli import main as narrowcast
+
+    os.environ["COLUMNS"] = "100"
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        narrowcast([*command.split(), "--help"])
+    return f"```text\n{shown.getvalue().strip()}\n```\n"
+
+
 TABLES: dict[str, Callable[[str], str]] = {
     "formats": formats_table,
     "integers": integers_table,
@@ -191,6 +203,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "rounding": rounding_table,
     "rounding-numbers": ordinals_table,
     "switches": switches_list,
+    "help": help_text,
 }
 
 
