@@ -81,10 +81,12 @@ class UnverifiedWarning(UserWarning):
     """A result may rest on a rule that no public source settles; ``narrowcast.audit`` says whether it does."""
 
 
-def unknown_name(kind: str, name: object, legal: Iterable[str], *, source: str | None = None) -> UnknownNameError:
-    """Build the error for an unknown name, with close matches and the legal names."""
+def unknown_name(
+    kind: str, name: object, legal: Iterable[str], *, aliases: Iterable[str] = (), source: str | None = None
+) -> UnknownNameError:
+    """Build the error for an unknown name, with close matches (aliases too) and the legal names."""
     names = list(legal)
-    lowered = {n.lower(): n for n in names}
+    lowered = {n.lower(): n for n in (*aliases, *names)}
     close = [lowered[m] for m in difflib.get_close_matches(str(name).lower(), list(lowered), n=3, cutoff=0.5)]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(names)}."
     return UnknownNameError(f"unknown {kind} {name!r}.", suggestions=close, hint=hint, source=source)

@@ -14,6 +14,7 @@ class Catalog(Mapping[str, Row], Generic[Row]):
     def __init__(self, kind: str, rows: Mapping[str, Row], aliases: Mapping[str, str]) -> None:
         self._kind = kind
         self._rows = dict(rows)
+        self._aliases = tuple(aliases)
         lookup: dict[str, str] = {}
         for alias, name in [*((n, n) for n in rows), *aliases.items()]:
             if lookup.setdefault(alias.lower(), name) != name:
@@ -23,7 +24,7 @@ class Catalog(Mapping[str, Row], Generic[Row]):
     def __getitem__(self, name: str) -> Row:
         found = self._lookup.get(str(name).lower())
         if found is None:
-            raise unknown_name(self._kind, name, self._rows)
+            raise unknown_name(self._kind, name, self._rows, aliases=self._aliases)
         return self._rows[found]
 
     def __contains__(self, name: object) -> bool:
