@@ -46,7 +46,10 @@ def thresholds(name: str, rule: str, kind: str) -> np.ndarray:
     keys = []
     for low, high, code in zip(g.values, g.values[1:], g.codes, strict=False):
         threshold, strict = step_up(low, high, code, rule)
-        keys.append(min(first_key(threshold, kind, strict=strict), 2**64 - 1))
+        key = first_key(threshold, kind, strict=strict)
+        if key >= 2**64:
+            break  # beyond every uint64 source, as are all that follow
+        keys.append(key)
     return np.array(keys, np.uint64)
 
 
@@ -74,9 +77,19 @@ def overflow_code(g: Grid, *, saturate: bool) -> int:
 
 
 def expected(
-    values: np.ndarray, name: str, mode: str, *, saturate: bool, nan: str = "keep", compare: str = "ge"
+    values: np.ndarray,
+    name: str,
+    mode: str,
+    *,
+    saturate: bool,
+    nan: str = "keep",
+    compare: str = "ge",
+    overflow: str = "after-rounding",
 ) -> np.ndarray:
     """Return the expected codes (int64, the low bits of the format) of a flat array.
+
+    `overflow` "before-rounding": anything above the largest value has overflowed; "ieee": a mode that rounds a
+    magnitude down, and round to odd, stop at the largest value however large a finite input is.
 
     NaN where the format has none gives 0, so callers either pass nan="zero" or leave NaN out.
     """
@@ -87,13 +100,14 @@ def expected(
     if mode == "rh":
         codes = hybrid_codes(parts, saturate=saturate, compare=compare)
     else:
-        codes = float_codes(parts, name, mode, saturate=saturate)
+        codes = float_codes(parts, name, mode, saturate=saturate, overflow=overflow)
     code_of_nan = grid(name).nan
-    codes[parts.nan] = 0 if nan == "zero" or code_of_nan is None else code_of_nan
+    zero = 0xFF if name == "e8m0" else 0  # zero is not a value of e8m0 either
+    codes[parts.nan] = zero if nan == "zero" or code_of_nan is None else code_of_nan
     return codes
 
 
-def float_codes(parts: Split, name: str, mode: str, *, saturate: bool) -> np.ndarray:
+def float_codes(parts: Split, name: str, mode: str, *, saturate: bool, overflow: str) -> np.ndarray:
     rules = ON_MAGNITUDE[mode]
     index = np.searchsorted(thresholds(name, rules[0], parts.kind), parts.key, side="right")
     if rules[0] == rules[1]:
@@ -101,6 +115,12 @@ def float_codes(parts: Split, name: str, mode: str, *, saturate: bool) -> np.nda
     else:
         below = np.searchsorted(thresholds(name, rules[1], parts.kind), parts.key, side="right")
     last = len(grid(name).values) - 1
+    if overflow == "before-rounding":
+        beyond = parts.key >= np.uint64(first_key(grid(name).max, parts.kind, strict=True))
+        index, below = np.where(beyond, last, index), np.where(beyond, last, below)
+    elif overflow == "ieee":
+        index = np.minimum(index, last - 1) if rules[0] in ("down", "odd") else index
+        below = np.minimum(below, last - 1) if rules[1] in ("down", "odd") else below
     index = np.where(parts.infinite, last, index)
     below = np.where(parts.infinite, last, below)
     codes = np.where(
