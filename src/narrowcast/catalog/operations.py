@@ -1,6 +1,8 @@
 """Where each operation lives, so that one read from JSON finds its class without importing the rest."""
 
 OPERATIONS: dict[str, str] = {
+    "Mmad": "narrowcast.cube.operation",
+    "MmadMx": "narrowcast.cube.operation",
     "CastOp": "narrowcast.operation.cast",
     "VectorCast": "narrowcast.vector.operation",
     "VectorRound": "narrowcast.vector.operation",

@@ -1,6 +1,6 @@
 """Disputed points. Each row keeps every claim; a ``Semantics`` selects one, and results record which."""
 
-from narrowcast.catalog import Catalog
+from narrowcast.catalog import Catalog, cube, fixpipe_switches
 from narrowcast.schema import Claim, Provenance, SwitchRow
 
 _DOC = Provenance.DOCUMENTED
@@ -109,7 +109,7 @@ ROWS: tuple[SwitchRow, ...] = (
                 source="asc-devkit:Reg boundary values; MemBV for 2201 float -> float",
             ),
         ),
-        defaults={"device": "ieee"},
+        defaults={"device": "ieee", "device:2201": "positive"},
         conflict=True,
         example="fp32 -0.3, rint: 0x80000000 or 0x00000000",
     ),
@@ -165,7 +165,9 @@ ROWS: tuple[SwitchRow, ...] = (
         name="e8m0_infinity",
         question="Which E8M0 code does bf16 infinity give in a Reg Cast?",
         claims=(
-            Claim(value="nan", means="0xFF", provenance=_DOC, source="asc-devkit:Reg Cast implementation, boundary values"),
+            Claim(
+                value="nan", means="0xFF", provenance=_DOC, source="asc-devkit:Reg Cast implementation, boundary values"
+            ),
             Claim(value="max", means="0xFE", provenance=_DOC, source="asc-devkit:Reg Cast page, prose"),
         ),
         defaults={"device": "nan"},
@@ -193,6 +195,71 @@ ROWS: tuple[SwitchRow, ...] = (
         conflict=True,
         example="fp16 65504 -> s16 rn, CTRL[60] = 1, CTRL[59] = 1: -32 or 32767",
     ),
+    SwitchRow(
+        name="cast_none",
+        question="Does the Basic Cast of chip 3510 take CAST_NONE for fp16 -> s4/s8/u8, s16 -> fp16 and s32 -> fp32?",
+        claims=(
+            Claim(
+                value="refuse",
+                means="the table of legal modes omits it",
+                provenance=_DOC,
+                source="asc-devkit:Memory Cast, table of chip 3510",
+            ),
+            Claim(
+                value="rint",
+                means="it acts as CAST_RINT",
+                provenance=Provenance.IMPLEMENTATION_DEFINED,
+                source="asc-devkit:Memory Cast implementation; the prose of CAST_NONE",
+            ),
+        ),
+        defaults={"device": "refuse"},
+        conflict=True,
+        example="fp16 2.5 -> s8, CAST_NONE: refused, or 2",
+    ),
+    SwitchRow(
+        name="integer_saturation_2201",
+        question="Does CTRL[59] = 1 make integer results of chip 2201 keep their low bits?",
+        claims=(
+            Claim(
+                value="ctrl59",
+                means="yes, as the control register's page says",
+                provenance=_DOC,
+                source="asc-devkit:SetCtrlSpr, tables 4-5",
+            ),
+            Claim(
+                value="always",
+                means="no, integer results always saturate",
+                provenance=_DOC,
+                source="asc-devkit:Memory boundary values, both columns",
+            ),
+        ),
+        defaults={"device": "ctrl59"},
+        conflict=True,
+        example="chip 2201, fp16 200 -> s8, CTRL[59] = 1: -56 or 127",
+    ),
+    SwitchRow(
+        name="bfloat162half_rn",
+        question="Which rounding does the C-API function bfloat162half with suffix rn use?",
+        claims=(
+            Claim(
+                value="rn",
+                means="ties to even, as the name says",
+                provenance=_DOC,
+                source="asc-devkit:C-API data type conversion",
+            ),
+            Claim(
+                value="ru",
+                means="up: the implementation passes the wrong constant",
+                provenance=Provenance.IMPLEMENTATION_DEFINED,
+                source="asc-devkit:asc_bfloat162half_rn implementation",
+            ),
+        ),
+        defaults={"device": "rn"},
+        conflict=True,
+        example="bf16 2.3465e-10 -> fp16: 0x0000 or 0x0001",
+    ),
 )
 
-switches: Catalog[SwitchRow] = Catalog("switch", {row.name: row for row in ROWS}, {})
+ALL: tuple[SwitchRow, ...] = (*ROWS, *fixpipe_switches.ROWS, *cube.SWITCHES)
+
+switches: Catalog[SwitchRow] = Catalog("switch", {row.name: row for row in ALL}, {})

@@ -65,9 +65,7 @@ class Audit:
         return {**asdict(self), "clean": self.clean}
 
 
-def audit(
-    op: Operation, inputs: Any, semantics: Semantics | None = None, control: Control | None = None
-) -> Audit:
+def audit(op: Operation, inputs: Any, semantics: Semantics | None = None, control: Control | None = None) -> Audit:
     """Re-run an operation under every disputed or assumed switch it declares and list what changes.
 
     Args:

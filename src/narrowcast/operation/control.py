@@ -34,7 +34,8 @@ class Control:
         for item in fields(self):
             value = getattr(self, item.name)
             if value not in (0, 1):
-                raise EncodingError(f"{item.name} is {value!r}; a control bit is 0 or 1.", source="asc-devkit:SetCtrlSpr")
+                message = f"{item.name} is {value!r}; a control bit is 0 or 1."
+                raise EncodingError(message, source="asc-devkit:SetCtrlSpr")
 
     def float_saturates(self, instruction: bool) -> bool:
         """Whether a float -> narrower float conversion saturates, given the instruction's own choice."""

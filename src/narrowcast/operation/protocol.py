@@ -20,7 +20,8 @@ Inputs = Mapping[str, Any]
 class Operation(Protocol):
     """A call as data: a frozen dataclass of parameters.
 
-    ``inputs`` names the arrays it takes, ``switches`` the disputed points it may read.
+    ``inputs`` names the arrays it takes, ``switches`` the disputed points it may read. Inputs named in a class
+    attribute ``optional`` may be missing; ``run`` then finds None.
     """
 
     inputs: ClassVar[tuple[str, ...]]
@@ -40,12 +41,14 @@ def named_inputs(op: Operation, inputs: Any) -> dict[str, Any]:
     """Match inputs to the operation's names: a mapping, or a single array for a single name."""
     if not isinstance(inputs, Mapping):
         inputs = {op.inputs[0]: inputs}
+    optional: tuple[str, ...] = getattr(op, "optional", ())
     wanted, given = set(op.inputs), set(inputs)
-    if not wanted <= given or given - wanted:
+    if not wanted - set(optional) <= given or given - wanted:
         raise ShapeError(
             f"{type(op).__name__} takes {', '.join(op.inputs)}; got {', '.join(sorted(map(str, given))) or 'nothing'}."
         )
-    return {name: value if value is None else np.asarray(value) for name, value in inputs.items()}
+    filled = dict.fromkeys(optional) | dict(inputs)
+    return {name: value if value is None else np.asarray(value) for name, value in filled.items()}
 
 
 def execute(

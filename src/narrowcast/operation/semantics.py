@@ -57,7 +57,7 @@ class Semantics:
         overridden = dict(self.overrides).get(row.name)
         if overridden is not None:
             return overridden
-        keys = (f"{self.authority}:{self.chip}", self.authority, "device")
+        keys = (f"{self.authority}:{self.chip}", self.authority, f"device:{self.chip}", "device")
         return next(row.defaults[k] for k in keys if k in row.defaults)
 
     def claim(self, switch: str) -> Claim:
@@ -102,5 +102,3 @@ class Choices:
         if switch not in self.declared:
             raise NarrowcastError(f"{self.operation} reads switch {switch!r}, which it does not declare.")
         return self.semantics.choose(switch)
-
-

@@ -47,7 +47,8 @@ def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
         bad = (array < 0) | (array > fmt.code_mask)
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
         raise FormatError(
-            f"code {int(array[first])} at index {list(first)} is outside 0..{fmt.code_mask} ({fmt.name}, {fmt.bits} bits)."
+            f"code {int(array[first])} at index {list(first)} is outside 0..{fmt.code_mask} "
+            f"({fmt.name}, {fmt.bits} bits)."
         )
     return array.astype(fmt.code_dtype, copy=False)
 

@@ -86,7 +86,8 @@ class Cast:
         array = as_values(values)
         name = source_name(array.dtype)
         if self.source is not None and name != self.source:
-            raise FormatError(f"this cast takes {self.source} values; got {name}.", hint="Build a Cast for that source.")
+            message = f"this cast takes {self.source} values; got {name}."
+            raise FormatError(message, hint="Build a Cast for that source.")
         if self.mode is Rounding.RH and array.dtype.name not in ("float32", "float16"):
             return _for_hybrid(array)
         return array

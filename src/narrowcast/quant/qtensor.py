@@ -34,7 +34,7 @@ class Record:
     denominator: float | None = None
     padded: int = 0
     version: str = VERSION
-    semantics: Mapping[str, Any] = field(default_factory=lambda: {"authority": "device", "chip": "3510", "overrides": {}})
+    semantics: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -83,8 +83,8 @@ class QTensor:
     def __repr__(self) -> str:
         offset = "" if self.offset is None else ", with offsets"
         return (
-            f"QTensor({self.format}, shape {self.codes.shape}, {self.scale.size} {self.scale_format} scales over blocks "
-            f"{self.blocks.shape}{offset}, {self.record.rule}, rounding {self.record.rounding})"
+            f"QTensor({self.format}, shape {self.codes.shape}, {self.scale.size} {self.scale_format} scales "
+            f"over blocks {self.blocks.shape}{offset}, {self.record.rule}, rounding {self.record.rounding})"
         )
 
     @property

@@ -177,10 +177,13 @@ def _check_family(row: Format, symmetric: bool, offset: Any) -> None:
     if isinstance(row, IntFormat) and row.bits <= 16:
         return
     if isinstance(row, IntFormat) or row.name == "e8m0":
-        raise FormatError(f"{row.name} is no target of quantize.", hint="Use an integer of at most 16 bits, or a float format.")
+        raise FormatError(
+            f"{row.name} is no target of quantize.", hint="Use an integer of at most 16 bits, or a float format."
+        )
     if not symmetric or offset is not None:
         raise FormatError(
-            f"{row.name} takes no offset: only integer formats have a zero point.", hint="Leave symmetric=True and offset=None."
+            f"{row.name} takes no offset: only integer formats have a zero point.",
+            hint="Leave symmetric and offset at their defaults.",
         )
 
 
@@ -195,8 +198,8 @@ def _check_no_negative(array: Array, row: Format) -> None:
     if negative.any():
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(negative)), array.shape))
         raise FormatError(
-            f"{row.name} is unsigned: {int(negative.sum())} negative values, first {array[first]} at index {list(first)}, "
-            "would all become 0.",
+            f"{row.name} is unsigned: {int(negative.sum())} negative values, first {array[first]} at index "
+            f"{list(first)}, would all become 0.",
             hint="Leave symmetric=None (scale and offset from minimum and maximum), or use a signed format.",
             source="seed:5.4",
         )
@@ -223,7 +226,8 @@ def _given_offset(offset: npt.ArrayLike, grid: tuple[int, ...], row: IntFormat) 
     if array.dtype.kind == "f" and np.array_equal(array, np.rint(array)):
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu" or (array.size and (array.min() < row.min or array.max() > row.max)):
-        raise FormatError(f"offsets for {row.name} are integers in {row.min}..{row.max}; got {array.dtype} {offset!r:.60}.")
+        got = f"{array.dtype} {np.asarray(offset).reshape(-1)[:4].tolist()}"
+        raise FormatError(f"offsets for {row.name} are integers in {row.min}..{row.max}; got {got}.")
     return _fit(array.astype(np.int32), grid, "offset")
 
 

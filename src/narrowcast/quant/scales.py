@@ -69,7 +69,7 @@ def _refuse_nonfinite(array: Array, policy: str) -> None:
 
 def scale_of(maximum: Array, denominator: float) -> Array:
     """``maximum / denominator`` in fp32, never zero: 2**-23 for an all-zero block."""
-    wide = maximum.astype(np.float64) / denominator if maximum.dtype == np.float64 else maximum / np.float32(denominator)
+    wide = maximum / maximum.dtype.type(denominator)
     with np.errstate(under="ignore"):
         scale = np.maximum(np.asarray(wide, dtype=np.float32), _SMALLEST)
     return np.where(maximum == 0, ZERO_BLOCK_SCALE, scale)
@@ -113,9 +113,7 @@ def _element_slices(index: tuple[int, ...], blocks: Blocks, shape: tuple[int, ..
     return tuple(slice(i * b, (i + 1) * b) for i, b in zip(index, blocks.sizes(shape), strict=True))
 
 
-def search_mse(
-    array: Array, blocks: Blocks, start: Array, values: Callable[[Array, Array], Array]
-) -> Array:
+def search_mse(array: Array, blocks: Blocks, start: Array, values: Callable[[Array, Array], Array]) -> Array:
     """Scale of least squared error per block, over 71 fractions (1.00 to 0.30) of ``start``.
 
     Args:

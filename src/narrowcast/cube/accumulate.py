@@ -1,0 +1,101 @@
+"""Sums of products in the Cube's accumulators.
+
+S32 sums are exact. The order and width of FP32 accumulation is published nowhere, so it is a named choice.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from narrowcast.errors import FormatError
+
+Array = npt.NDArray[Any]
+
+ORDERS = ("fp32-sequential", "fp32-k16", "fp32-k32", "fp32-k64", "fp64", "exact", "blas")
+"""``fp32-sequential``: one exact product at a time, rounded into the accumulator. ``fp32-k16/32/64``: an exact dot
+product of that many, then one rounding. ``fp64``: a float64 sum, rounded once. ``exact``: the exact sum, rounded once.
+``blas``: NumPy's float32 product, whatever its order; the fastest."""
+
+_STEP = {"fp32-sequential": 1, "fp32-k16": 16, "fp32-k32": 32, "fp32-k64": 64}  # exact: all of K
+
+_CHUNK = 1024  # |sum| <= 1024 * 2**14 = 2**24: a float32 GEMM of s8 values is exact
+_S32 = np.iinfo(np.int32)
+
+
+def integer_product(a: Array, b: Array, initial: Array | None) -> Array:
+    """Return ``initial + a @ b`` as int32, exactly.
+
+    Args:
+        a: int8 [M, K].
+        b: int8 [K, N].
+        initial: int32, broadcasts to [M, N].
+
+    Raises:
+        FormatError: a sum that S32 cannot hold, naming K and the first element.
+    """
+    m, k = a.shape
+    n = b.shape[1]
+    largest = k * 2**14 + (int(np.max(np.abs(initial.astype(np.int64)), initial=0)) if initial is not None else 0)
+    total = np.zeros((m, n), dtype=np.int32 if largest <= _S32.max else np.int64)
+    if initial is not None:
+        total += initial
+    left, right = a.astype(np.float32), b.astype(np.float32)
+    for start in range(0, k, _CHUNK):
+        part = left[:, start : start + _CHUNK] @ right[start : start + _CHUNK]
+        total += part.astype(np.int32)
+    if total.dtype == np.int64:
+        bad = (total < _S32.min) | (total > _S32.max)
+        if bad.any():
+            i, j = (int(x) for x in np.unravel_index(int(np.argmax(bad)), total.shape))
+            raise FormatError(
+                f"K = {k}: {int(bad.sum())} sums do not fit S32, first {int(total[i, j])} at [{i}, {j}].",
+                hint="Split K and add the parts in a wider type.",
+            )
+        total = total.astype(np.int32)
+    return total
+
+
+def float_product(a: Array, b: Array, initial: Array | None, order: str) -> Array:
+    """Return ``initial + a @ b`` as float32 in the named order.
+
+    Args:
+        a: float32 or float64 [M, K] whose products with ``b`` are exact in float64.
+        b: likewise [K, N].
+        initial: float32, broadcasts to [M, N].
+        order: one of ``ORDERS``.
+    """
+    shape = (a.shape[0], b.shape[1])
+    start = np.zeros(shape, dtype=np.float32) if initial is None else np.broadcast_to(initial, shape).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if order == "blas":
+            return np.asarray(start + a.astype(np.float32) @ b.astype(np.float32))
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        if order == "fp64":
+            return np.asarray((start + wide_a @ wide_b).astype(np.float32))
+        step = _STEP.get(order, max(1, a.shape[1]))
+        for k in range(0, a.shape[1], step):
+            start = _add_exact_dot(start, wide_a[:, k : k + step], wide_b[k : k + step])
+    return start
+
+
+def _add_exact_dot(acc: Array, a: Array, b: Array) -> Array:
+    """Round ``acc + sum(a * b)`` to float32 once. The sum is kept in two float64, far beyond any rounding point."""
+    high, low = acc.astype(np.float64), np.zeros(acc.shape)
+    for k in range(a.shape[1]):
+        high, error = _two_sum(high, a[:, k, None] * b[None, k, :])
+        low += error
+    special = ~np.isfinite(high)
+    high, low = _two_sum(high, np.where(special, 0.0, low))
+    # Round to odd first, so that the second rounding to float32 cannot meet a false tie.
+    even = (high.view(np.uint64) & np.uint64(1)) == 0
+    toward = np.where(low > 0, np.inf, -np.inf)
+    high = np.where((low != 0) & even & ~special, np.nextafter(high, toward), high)
+    return np.asarray(high.astype(np.float32))
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """Sum and its rounding error, exactly."""
+    total = x + y
+    back = total - x
+    return total, (x - (total - back)) + (y - back)
