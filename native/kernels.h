@@ -54,11 +54,11 @@ struct Kernels {
   void (*decode_bf16)(const void* src, void* dst, int64_t n, bool stream);
 
   // fp32 -> fp32 on the target's grid; `over` and `nan` are fp32 bits
-  void (*round_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
+  uint32_t (*round_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
                           uint32_t nan_above, bool stream);
-  void (*round_hif8)(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream);
-  void (*round_table14)(const void* src, const void* table, void* dst, int64_t n, bool stream);
-  void (*round_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over,
+  uint32_t (*round_hif8)(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream);
+  uint32_t (*round_table14)(const void* src, const void* table, void* dst, int64_t n, bool stream);
+  uint32_t (*round_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over,
                        uint32_t nan, bool stream);
 
   // One row of q = clamp(rint(x / scale) + offset, low, high) & mask.

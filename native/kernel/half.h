@@ -81,8 +81,14 @@ uint32_t encode_fp16(const void* src, void* dst, int64_t n, Rounding mode, uint3
   }
 }
 
+// Every NaN becomes the canonical one.
+constexpr uint32_t kNan = 0x7FC00000u;
+
 struct DecodeBf16 {
-  NC_ALWAYS U operator()(U code) { return code << 16; }
+  NC_ALWAYS U operator()(U code) {
+    const U value = code << 16;
+    return select((I)((value & kAbs) > all(kInf)), all(kNan), value);
+  }
 };
 
 // A subnormal half is its fraction, an integer, times 2^-24: exact, and no subnormal fp32 on the way.
@@ -93,8 +99,8 @@ struct DecodeFp16 {
     const U special = (magnitude << 13) | kInf;
     const U subnormal = (U)(to_float((I)magnitude) * all_f(0x1p-24f));
     U value = select((I)(magnitude < all(0x0400)), subnormal, normal);
-    value = select((I)(magnitude > all(0x7BFF)), special, value);
-    return value | ((code & 0x8000u) << 16);
+    value = select((I)(magnitude > all(0x7BFF)), special, value) | ((code & 0x8000u) << 16);
+    return select((I)(magnitude > all(0x7C00)), all(kNan), value);
   }
 };
 

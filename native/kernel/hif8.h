@@ -21,8 +21,11 @@ NC_INLINE U hif8_value(U bits, U a, U rounded, U over, U nan) {
 // Ties away from zero. Every magnitude in [2^-23, 2^-22) becomes 2^-22.
 struct RoundHif8 {
   U over, nan;
+  NanWatch watch;
+
   NC_ALWAYS U operator()(U bits) {
     const U a = bits & kAbs;
+    watch.see(a);
     const U half = shift_left(all(1u << 19), dropped_beyond_20(a));
     U rounded = umax((a + half) & (all(0) - (half + half)), all(kHif8Smallest));
     rounded &= (U)(a >= all(kHif8Underflow));
@@ -30,9 +33,10 @@ struct RoundHif8 {
   }
 };
 
-void round_hif8(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream) {
-  RoundHif8 step{all(over), all(nan)};
+uint32_t round_hif8(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream) {
+  RoundHif8 step{all(over), all(nan), {}};
   sweep_values(src, dst, n, stream, step);
+  return step.watch.seen();
 }
 
 template <int Compare>
@@ -87,20 +91,25 @@ uint32_t encode_hybrid(const void* src, const void* table, void* dst, int64_t n,
 template <int Compare>
 struct RoundHybrid {
   U over, nan;
+  NanWatch watch;
+
   NC_ALWAYS U operator()(U bits) {
     const U a = bits & kAbs;
+    watch.see(a);
     return hif8_value(bits, a, round_hybrid_magnitude<Compare>(a), over, nan);
   }
 };
 
 template <int Compare>
-NC_INLINE void round_hybrid_as(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream) {
-  RoundHybrid<Compare> step{all(over), all(nan)};
+NC_INLINE uint32_t round_hybrid_as(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan,
+                                   bool stream) {
+  RoundHybrid<Compare> step{all(over), all(nan), {}};
   sweep_values(src, dst, n, stream, step);
+  return step.watch.seen();
 }
 
-void round_hybrid(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over, uint32_t nan,
-                  bool stream) {
+uint32_t round_hybrid(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over, uint32_t nan,
+                      bool stream) {
   switch (compare) {
     case GE: return round_hybrid_as<GE>(src, dst, n, over, nan, stream);
     case GT: return round_hybrid_as<GT>(src, dst, n, over, nan, stream);

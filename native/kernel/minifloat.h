@@ -62,9 +62,11 @@ uint32_t encode_minifloat(const void* src, void* dst, int64_t n, Minifloat targe
 template <int FractionBits, int MinExponent>
 struct RoundMinifloat {
   U max_code, over, nan, nan_above;
+  NanWatch watch;
 
   NC_ALWAYS U operator()(U bits) {
     const U a = bits & kAbs;
+    watch.see(a);
     const U exponent = umin(a & kInf, all((uint32_t)MinExponent << 23));
     const U v = a - exponent + (1u << 23);
     const U shift = umin(all(23 - FractionBits + MinExponent) - (exponent >> 23), all(31));
@@ -80,14 +82,15 @@ struct RoundMinifloat {
 };
 
 template <int FractionBits, int MinExponent>
-NC_INLINE void round_minifloat_as(const void* src, void* dst, int64_t n, uint32_t max_code, uint32_t over,
-                                  uint32_t nan, uint32_t nan_above, bool stream) {
-  RoundMinifloat<FractionBits, MinExponent> step{all(max_code), all(over), all(nan), all(nan_above)};
+NC_INLINE uint32_t round_minifloat_as(const void* src, void* dst, int64_t n, uint32_t max_code, uint32_t over,
+                                      uint32_t nan, uint32_t nan_above, bool stream) {
+  RoundMinifloat<FractionBits, MinExponent> step{all(max_code), all(over), all(nan), all(nan_above), {}};
   sweep_values(src, dst, n, stream, step);
+  return step.watch.seen();
 }
 
-void round_minifloat(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
-                     uint32_t nan_above, bool stream) {
+uint32_t round_minifloat(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
+                         uint32_t nan_above, bool stream) {
   switch (target) {
     case E4M3: return round_minifloat_as<3, 121>(src, dst, n, 0x7E, over, nan, nan_above, stream);
     case E5M2: return round_minifloat_as<2, 113>(src, dst, n, 0x7B, over, nan, nan_above, stream);

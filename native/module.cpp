@@ -1,0 +1,375 @@
+// The Python module: arrays in, kernels of the best level the processor has, threads and the GIL.
+//
+// Python prepares flat, contiguous, native-endian arrays and checks sizes that a user can get wrong; the checks here
+// only keep a mistake from touching memory it should not.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "kernels.h"
+#include "pool.h"
+
+namespace nb = nanobind;
+using namespace narrowcast;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = Array<const float>;
+using Words = Array<const uint16_t>;
+using Bytes = Array<const uint8_t>;
+
+#if defined(__x86_64__)
+bool has_v3() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+         __builtin_cpu_supports("bmi2");
+}
+#endif
+
+const Kernels& best_kernels() {
+#if defined(__x86_64__)
+  const char* forced = std::getenv("NARROWCAST_ISA");
+  if (forced != nullptr && std::strcmp(forced, "v2") == 0) return kernels_v2;
+  return has_v3() ? kernels_v3 : kernels_v2;
+#else
+  return kernels_aarch64;
+#endif
+}
+
+const Kernels* kernels = nullptr;
+
+// Output bytes from which stores bypass the cache: beyond the last level they win, inside it they lose.
+int64_t stream_from() {
+  long size = 0;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+  return size > 0 ? size : int64_t{32} << 20;
+}
+
+int64_t cache_bytes = 0;
+
+constexpr int64_t kReleaseGil = int64_t{1} << 16;  // elements
+
+template <class A, class B>
+int64_t same_size(const A& src, const B& dst) {
+  if (src.size() != dst.size()) throw nb::value_error("source and destination differ in size");
+  return static_cast<int64_t>(src.size());
+}
+
+template <class T>
+void need(const Array<const T>& table, size_t size) {
+  if (table.size() != size) throw nb::value_error("table of the wrong size");
+}
+
+// Calls work(begin, end) over the array, on threads when it is large; returns the union of what it reports.
+template <class F>
+uint32_t spread(int64_t n, int threads, F work) {
+  struct Context {
+    F* work;
+    std::atomic<uint32_t> seen;
+  } context{&work, {0}};
+  const auto call = [](void* raw, int64_t begin, int64_t end) {
+    auto* c = static_cast<Context*>(raw);
+    const uint32_t seen = (*c->work)(begin, end);
+    if (seen) c->seen.fetch_or(seen, std::memory_order_relaxed);
+  };
+  if (n < kReleaseGil) {
+    if (n > 0) call(&context, 0, n);
+  } else {
+    nb::gil_scoped_release release;
+    run_parallel(n, threads, call, &context);
+  }
+  return context.seen.load();
+}
+
+Rounding rounding(int mode) {
+  if (mode < RN || mode > RO) throw nb::value_error("unknown rounding");
+  return static_cast<Rounding>(mode);
+}
+
+HybridCompare comparison(int compare) {
+  if (compare < GE || compare > GE_NONZERO) throw nb::value_error("unknown comparison");
+  return static_cast<HybridCompare>(compare);
+}
+
+Minifloat minifloat(int target, int last) {
+  if (target < E4M3 || target > last) throw nb::value_error("unknown minifloat");
+  return static_cast<Minifloat>(target);
+}
+
+template <class T, class A>
+void integer_codes(const Floats& src, A& dst, int mode, bool saturate, uint32_t positive_limit,
+                   uint32_t negative_limit, uint32_t mask, int threads, uint32_t& seen) {
+  const int64_t n = same_size(src, dst);
+  const Rounding checked = rounding(mode);
+  const IntegerTarget target{positive_limit, negative_limit, mask, static_cast<int>(sizeof(T))};
+  seen = spread(n, threads, [&](int64_t b, int64_t e) {
+    return kernels->encode_integer(src.data() + b, dst.data() + b, e - b, checked, saturate, &target);
+  });
+}
+
+void bind_encoders(nb::module_& m) {
+  m.def("encode_table14", [](Floats src, Bytes table, Array<uint8_t> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 1 << 14);
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->encode_table14(src.data() + b, table.data(), dst.data() + b, e - b);
+    });
+  });
+  m.def("encode_minifloat", [](Floats src, Array<uint8_t> dst, int target, uint32_t limit, uint32_t nan_code,
+                               uint32_t nan_above, int threads) {
+    const int64_t n = same_size(src, dst);
+    const Minifloat checked = minifloat(target, E5M2);
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->encode_minifloat(src.data() + b, dst.data() + b, e - b, checked, limit, nan_code, nan_above);
+    });
+  });
+  m.def("encode_hybrid", [](Floats src, Bytes table, Array<uint8_t> dst, int compare, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 1 << 14);
+    const HybridCompare checked = comparison(compare);
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->encode_hybrid(src.data() + b, table.data(), dst.data() + b, e - b, checked);
+    });
+  });
+  m.def("encode_bf16", [](Floats src, Array<uint16_t> dst, int mode, uint32_t limit, uint32_t nan_code, int threads) {
+    const int64_t n = same_size(src, dst);
+    const Rounding checked = rounding(mode);
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->encode_bf16(src.data() + b, dst.data() + b, e - b, checked, limit, nan_code);
+    });
+  });
+  m.def("encode_fp16", [](Floats src, Array<uint16_t> dst, int mode, uint32_t limit, uint32_t nan_code, int threads) {
+    const int64_t n = same_size(src, dst);
+    const Rounding checked = rounding(mode);
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->encode_fp16(src.data() + b, dst.data() + b, e - b, checked, limit, nan_code);
+    });
+  });
+  m.def("encode_integer8", [](Floats src, Array<uint8_t> dst, int mode, bool saturate, uint32_t positive_limit,
+                              uint32_t negative_limit, uint32_t mask, int threads) {
+    uint32_t seen;
+    integer_codes<uint8_t>(src, dst, mode, saturate, positive_limit, negative_limit, mask, threads, seen);
+    return seen;
+  });
+  m.def("encode_integer16", [](Floats src, Array<uint16_t> dst, int mode, bool saturate, uint32_t positive_limit,
+                               uint32_t negative_limit, uint32_t mask, int threads) {
+    uint32_t seen;
+    integer_codes<uint16_t>(src, dst, mode, saturate, positive_limit, negative_limit, mask, threads, seen);
+    return seen;
+  });
+  m.def("encode_integer32", [](Floats src, Array<uint32_t> dst, int mode, bool saturate, uint32_t positive_limit,
+                               uint32_t negative_limit, uint32_t mask, int threads) {
+    uint32_t seen;
+    integer_codes<uint32_t>(src, dst, mode, saturate, positive_limit, negative_limit, mask, threads, seen);
+    return seen;
+  });
+  m.def("map16_to8", [](Words src, Bytes table, Array<uint8_t> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 1 << 16);
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->map16_to8(src.data() + b, table.data(), dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("map16_to16", [](Words src, Words table, Array<uint16_t> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 1 << 16);
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->map16_to16(src.data() + b, table.data(), dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+}
+
+void bind_decoders(nb::module_& m) {
+  m.def("decode_table8", [](Bytes src, Floats table, Array<float> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 256);
+    const bool stream = 4 * n > cache_bytes;
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->decode_table8(src.data() + b, table.data(), dst.data() + b, e - b, stream);
+      return 0u;
+    });
+  });
+  m.def("decode_fp16", [](Words src, Array<float> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    const bool stream = 4 * n > cache_bytes;
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->decode_fp16(src.data() + b, dst.data() + b, e - b, stream);
+      return 0u;
+    });
+  });
+  m.def("decode_bf16", [](Words src, Array<float> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    const bool stream = 4 * n > cache_bytes;
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->decode_bf16(src.data() + b, dst.data() + b, e - b, stream);
+      return 0u;
+    });
+  });
+}
+
+void bind_rounders(nb::module_& m) {
+  m.def("round_minifloat", [](Floats src, Array<float> dst, int target, uint32_t over, uint32_t nan,
+                              uint32_t nan_above, int threads) {
+    const int64_t n = same_size(src, dst);
+    const Minifloat checked = minifloat(target, E2M1);
+    const bool stream = 4 * n > cache_bytes;
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->round_minifloat(src.data() + b, dst.data() + b, e - b, checked, over, nan, nan_above, stream);
+    });
+  });
+  m.def("round_hif8", [](Floats src, Array<float> dst, uint32_t over, uint32_t nan, int threads) {
+    const int64_t n = same_size(src, dst);
+    const bool stream = 4 * n > cache_bytes;
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->round_hif8(src.data() + b, dst.data() + b, e - b, over, nan, stream);
+    });
+  });
+  m.def("round_table14", [](Floats src, Floats table, Array<float> dst, int threads) {
+    const int64_t n = same_size(src, dst);
+    need(table, 1 << 14);
+    const bool stream = 4 * n > cache_bytes;
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->round_table14(src.data() + b, table.data(), dst.data() + b, e - b, stream);
+    });
+  });
+  m.def("round_hybrid", [](Floats src, Array<float> dst, int compare, uint32_t over, uint32_t nan, int threads) {
+    const int64_t n = same_size(src, dst);
+    const HybridCompare checked = comparison(compare);
+    const bool stream = 4 * n > cache_bytes;
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      return kernels->round_hybrid(src.data() + b, dst.data() + b, e - b, checked, over, nan, stream);
+    });
+  });
+}
+
+// Calls work(row, first, count) for the part of each row that lies in [begin, end) of a flat array of rows.
+template <class F>
+void by_rows(int64_t columns, int64_t begin, int64_t end, F work) {
+  while (begin < end) {
+    const int64_t row = begin / columns;
+    const int64_t stop = (row + 1) * columns < end ? (row + 1) * columns : end;
+    work(row, begin, stop - begin);
+    begin = stop;
+  }
+}
+
+// Two threads may share a row.
+void raise_to(uint32_t* largest, uint32_t part) {
+  uint32_t current = __atomic_load_n(largest, __ATOMIC_RELAXED);
+  while (part > current && !__atomic_compare_exchange_n(largest, &current, part, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+  }
+}
+
+void bind_rows(nb::module_& m) {
+  m.def("quantize_rows", [](Floats src, Array<uint8_t> dst, Floats scale, Array<const int32_t> offset, int32_t low,
+                            int32_t high, uint32_t mask, int threads) {
+    const int64_t n = same_size(src, dst), rows = static_cast<int64_t>(scale.size());
+    if (offset.size() != scale.size()) throw nb::value_error("one offset for each scale");
+    if (rows == 0 ? n != 0 : n % rows != 0) throw nb::value_error("rows of unequal length");
+    const int64_t columns = rows ? n / rows : 0;
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      uint32_t seen = 0;
+      by_rows(columns, b, e, [&](int64_t row, int64_t at, int64_t count) {
+        seen |= kernels->quantize_row(src.data() + at, dst.data() + at, count, scale.data()[row],
+                                      offset.data()[row], low, high, mask);
+      });
+      return seen;
+    });
+  });
+  m.def("absmax_rows", [](Floats src, Array<float> dst, int threads) {
+    const int64_t n = static_cast<int64_t>(src.size()), rows = static_cast<int64_t>(dst.size());
+    if (rows == 0 ? n != 0 : n % rows != 0) throw nb::value_error("rows of unequal length");
+    const int64_t columns = rows ? n / rows : 0;
+    if (rows) std::memset(dst.data(), 0, sizeof(float) * rows);
+    // Positive floats order as their bits, and a row's largest starts from the bits of 0.
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      uint32_t seen = 0;
+      by_rows(columns, b, e, [&](int64_t row, int64_t at, int64_t count) {
+        uint32_t part;
+        seen |= kernels->absmax(src.data() + at, count, &part);
+        raise_to(reinterpret_cast<uint32_t*>(dst.data() + row), part);
+      });
+      return seen;
+    });
+  });
+  // Grains have an even size, so a byte belongs to one thread.
+  m.def("pack4", [](Bytes src, Array<uint8_t> dst, int threads) {
+    const int64_t n = static_cast<int64_t>(src.size());
+    if (static_cast<int64_t>(dst.size()) != (n + 1) / 2) throw nb::value_error("two codes a byte");
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->pack4(src.data() + b, dst.data() + b / 2, e - b);
+      return 0u;
+    });
+  });
+  m.def("unpack4", [](Bytes src, Array<uint8_t> dst, int threads) {
+    const int64_t n = static_cast<int64_t>(dst.size());
+    if (static_cast<int64_t>(src.size()) != (n + 1) / 2) throw nb::value_error("two codes a byte");
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      kernels->unpack4(src.data() + b / 2, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+}
+
+void bind_limits(nb::module_& m) {
+  m.def("limit_4to1", [](Floats src, Array<uint8_t> dst, int threads) {
+    spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_4to1(src.data() + b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("limit_4to2", [](Floats src, Array<uint16_t> dst, int threads) {
+    spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_4to2(src.data() + b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("limit_1to4", [](Bytes src, Array<float> dst, int threads) {
+    spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_1to4(src.data() + b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("limit_4to4", [](Floats src, Array<float> dst, int threads) {
+    spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_4to4(src.data() + b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("limit_read", [](Floats src, int threads) {
+    return spread(static_cast<int64_t>(src.size()), threads, [&](int64_t b, int64_t e) {
+      return kernels->limit_read(src.data() + b, e - b);
+    });
+  });
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  kernels = &best_kernels();
+  cache_bytes = stream_from();
+  m.def("level", [] { return std::string(kernels->level); });
+  m.def("nearest_even", [] { return kernels->nearest_even(); });
+  m.def("cache_bytes", [] { return cache_bytes; });
+  m.attr("SEEN_NAN") = static_cast<int>(SEEN_NAN);
+  m.attr("SEEN_INF") = static_cast<int>(SEEN_INF);
+  bind_encoders(m);
+  bind_decoders(m);
+  bind_rounders(m);
+  bind_rows(m);
+  bind_limits(m);
+}
