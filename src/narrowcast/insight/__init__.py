@@ -1,0 +1,1 @@
+"""What numbers say: statistics of tensors, explanations of single values."""
