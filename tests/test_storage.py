@@ -79,7 +79,7 @@ def test_malformed_file_is_refused_with_its_place(case: str, tmp_path: Path) -> 
     raw, expected = BAD[case]
     path = tmp_path / "bad.safetensors"
     path.write_bytes(raw)
-    with pytest.raises(CheckpointError, match="bad.safetensors") as caught:
+    with pytest.raises(CheckpointError, match=r"bad\.safetensors") as caught:
         open_safetensors(path)
     assert expected in str(caught.value)
 
@@ -217,7 +217,7 @@ def test_writer_checks_what_it_gets(tmp_path: Path) -> None:
 def test_existing_output_is_refused_unless_forced(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     path.write_text("mine")
-    with pytest.raises(OutputError, match="exists already.*--force"):
+    with pytest.raises(OutputError, match=r"exists already.*--force"):
         save_tensors(path, {"w": np.zeros(1, np.float32)})
     assert path.read_text() == "mine"
     save_tensors(path, {"w": np.zeros(1, np.float32)}, force=True)

@@ -66,9 +66,7 @@ class AtomicFile:
         self.temporary = self.path.with_name(f".{self.path.name[:100]}.{secrets.token_hex(6)}.partial")
         self._file: IO[bytes] | None = None
         try:
-            flags = (
-                os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-            )
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
             self._file = os.fdopen(os.open(self.temporary, flags, 0o666), "w+b")
         except OSError as error:
             raise _explain(error, self.shown) from error
@@ -91,9 +89,7 @@ class AtomicFile:
         if stat.S_ISDIR(mode):
             raise OutputError(f"{self.shown} is a folder.", hint="Name a file.")
         if not stat.S_ISREG(mode):
-            raise OutputError(
-                f"{self.shown} is not a regular file, so it cannot be replaced.", hint="Name a file."
-            )
+            raise OutputError(f"{self.shown} is not a regular file, so it cannot be replaced.", hint="Name a file.")
         if not self.force:
             raise OutputError(
                 f"{self.shown} exists already.",

@@ -83,9 +83,7 @@ def tensor_nbytes(stored: StoredType, shape: Sequence[int], *, where: str) -> in
     return bits // 8
 
 
-def parse_header(
-    file: IO[bytes], path: str | os.PathLike[str]
-) -> tuple[dict[str, TensorEntry], dict[str, str]]:
+def parse_header(file: IO[bytes], path: str | os.PathLike[str]) -> tuple[dict[str, TensorEntry], dict[str, str]]:
     """Read and check the header of an open safetensors file.
 
     Args:
@@ -117,9 +115,7 @@ class _HeaderParser:
         self.size = file.tell()
         file.seek(0)
 
-    def fail(
-        self, what: str, *, tensor: str | None = None, at: int | None = None, hint: str | None = None
-    ) -> NoReturn:
+    def fail(self, what: str, *, tensor: str | None = None, at: int | None = None, hint: str | None = None) -> NoReturn:
         where = str(self.path)
         if tensor is not None:
             where += f", tensor {tensor!r}"
@@ -164,9 +160,7 @@ class _HeaderParser:
         self.file.seek(LENGTH_BYTES)
         raw = self.file.read(length)
         if not raw.startswith(b"{"):
-            self.fail(
-                "the header does not start with '{'.", at=LENGTH_BYTES, hint="This is not a safetensors file."
-            )
+            self.fail("the header does not start with '{'.", at=LENGTH_BYTES, hint="This is not a safetensors file.")
         return raw
 
     def decode(self, raw: bytes) -> dict[str, Any]:
@@ -174,27 +168,21 @@ class _HeaderParser:
             table: dict[str, Any] = {}
             for name, value in items:
                 if name in table:  # readers differ in which of the two they take
-                    self.fail(
-                        "the name appears twice in the header.", tensor=name, hint="Write the file again."
-                    )
+                    self.fail("the name appears twice in the header.", tensor=name, hint="Write the file again.")
                 table[name] = value
             return table
 
         try:
             table = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs)
         except UnicodeDecodeError as error:
-            self.fail(
-                "the header is not UTF-8.", at=LENGTH_BYTES + error.start, hint="The header is damaged."
-            )
+            self.fail("the header is not UTF-8.", at=LENGTH_BYTES + error.start, hint="The header is damaged.")
         except json.JSONDecodeError as error:
             at = LENGTH_BYTES + len(error.doc[: error.pos].encode())
             self.fail(f"the header is not valid JSON: {error.msg}.", at=at, hint="The header is damaged.")
         except (RecursionError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
-            self.fail(
-                f"the header is not usable JSON: {error}.", at=LENGTH_BYTES, hint="The header is damaged."
-            )
+            self.fail(f"the header is not usable JSON: {error}.", at=LENGTH_BYTES, hint="The header is damaged.")
         if not isinstance(table, dict):
             self.fail("the header is not a JSON object.", at=LENGTH_BYTES)
         return table
@@ -211,9 +199,7 @@ class _HeaderParser:
             self.fail("the header entry needs dtype, shape and data_offsets.", tensor=name)
         stored = STORED_TYPES.get(row["dtype"]) if isinstance(row["dtype"], str) else None
         if stored is None:
-            self.fail(
-                f"unknown dtype {row['dtype']!r}.", tensor=name, hint=f"Known: {', '.join(STORED_TYPES)}."
-            )
+            self.fail(f"unknown dtype {row['dtype']!r}.", tensor=name, hint=f"Known: {', '.join(STORED_TYPES)}.")
         shape, offsets = row["shape"], row["data_offsets"]
         if not _is_counts(shape):
             self.fail(f"shape {shape!r} is not a list of sizes.", tensor=name)
@@ -294,7 +280,5 @@ def header_bytes(placed: Mapping[str, TensorEntry], metadata: Mapping[str, str])
     raw = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode()
     raw += b" " * (-len(raw) % LENGTH_BYTES)
     if len(raw) > HEADER_LIMIT:
-        raise CheckpointError(
-            f"the header would take {len(raw)} bytes; the format's limit is {HEADER_LIMIT}."
-        )
+        raise CheckpointError(f"the header would take {len(raw)} bytes; the format's limit is {HEADER_LIMIT}.")
     return len(raw).to_bytes(LENGTH_BYTES, "little") + raw

@@ -60,11 +60,7 @@ class SafeTensorsFile:
         entry = self.entries.get(name)
         if entry is None:
             close = difflib.get_close_matches(name, self.names, n=3)
-            hint = (
-                f"Did you mean {' or '.join(close)}?"
-                if close
-                else f"The file has {len(self.entries)} tensors."
-            )
+            hint = f"Did you mean {' or '.join(close)}?" if close else f"The file has {len(self.entries)} tensors."
             raise UnknownNameError(f"{self.path} has no tensor {name!r}.", suggestions=close, hint=hint)
         return entry
 

@@ -83,9 +83,7 @@ class SafeTensorsWriter:
         """
         entry = self._entry(name)
         if array.shape not in (entry.array_shape, entry.shape):
-            raise ShapeError(
-                f"tensor {name!r} was declared with shape {entry.array_shape}, got {array.shape}."
-            )
+            raise ShapeError(f"tensor {name!r} was declared with shape {entry.array_shape}, got {array.shape}.")
         self.append(name, array)
 
     def append(self, name: str, part: Array) -> None:
