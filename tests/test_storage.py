@@ -254,6 +254,7 @@ def test_full_disk_leaves_nothing(step: str, tmp_path: Path, monkeypatch: pytest
             class Full(io.BytesIO):
                 write = full  # type: ignore[assignment]
 
+            self.file.close()
             self._file = Full()
 
         monkeypatch.setattr(AtomicFile, "__init__", broken)

@@ -354,7 +354,7 @@ def _summed(rows: Sequence[tuple[TensorSurvey, FormatStats]]) -> FormatStats:
     finite = [t.elements - t.nans - t.infinities for t, _ in rows]
     nonzero = [n - t.zeros for n, (t, _) in zip(finite, rows, strict=True)]
     stats = [s for _, s in rows]
-    counts = np.sum([s.code_counts for s in stats], axis=0, dtype=np.int64)
+    counts: Array = np.sum(np.asarray([s.code_counts for s in stats], np.int64), axis=0)
     signal, noise, number = (np.zeros(BINADES) for _ in range(3))
     for s in stats:
         for b in s.binades:

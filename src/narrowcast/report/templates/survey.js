@@ -102,6 +102,7 @@
     if (!grid || !curve) return Plotly.react("code-plot", [], layout({}), config);
     const total = curve.c.reduce((sum, n) => sum + n, 0) || 1;
     const shown = (value) => (Object.is(value, -0) ? "-0" : +value.toPrecision(6));
+    const tick = (value) => (Object.is(value, -0) ? "-0" : String(Math.abs(value) < 1000 ? +value.toPrecision(3) : value));
     const hover = grid.map((value, i) => {
       const real = curve.scale === null || curve.scale === 1 ? "" : ` = ${shown(value * curve.scale)} scaled`;
       return `${shown(value)}${real}<br>${curve.c[i].toLocaleString("en")} elements, ${percent(curve.c[i] / total)}`;
@@ -113,7 +114,7 @@
       hovertemplate: "%{text}<extra></extra>", marker: { color: colour(state.format) },
     }], layout({
       bargap: grid.length <= 16 ? 0.15 : 0, showlegend: false,
-      xaxis: { title: { text: `code value of ${state.format}, one bar per code` }, tickmode: "array", tickvals: ticks.map((i) => (Math.abs(i - zero) < grid.length / 20 ? zero : i)), ticktext: ticks.map((i) => (Math.abs(i - zero) < grid.length / 20 ? "0" : String(shown(grid[i])))), showgrid: false, zeroline: false },
+      xaxis: { title: { text: `code value of ${state.format}, one bar per code` }, tickmode: "array", tickvals: ticks.map((i) => (Math.abs(i - zero) < grid.length / 20 ? zero : i)), ticktext: ticks.map((i) => (Math.abs(i - zero) < grid.length / 20 ? "0" : tick(grid[i]))), showgrid: false, zeroline: false },
       yaxis: { title: { text: "share of the elements" }, tickformat: ".2~%" },
     }), config);
   };
