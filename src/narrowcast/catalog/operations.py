@@ -3,7 +3,9 @@
 OPERATIONS: dict[str, str] = {
     "Mmad": "narrowcast.cube.operation",
     "MmadMx": "narrowcast.cube.operation",
+    "Fixpipe": "narrowcast.fixpipe.operation",
     "CastOp": "narrowcast.operation.cast",
+    "MxQuant": "narrowcast.mx.operation",
     "VectorCast": "narrowcast.vector.operation",
     "VectorRound": "narrowcast.vector.operation",
 }
