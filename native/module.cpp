@@ -6,9 +6,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -47,13 +47,17 @@ const Kernels& best_kernels() {
 
 const Kernels* kernels = nullptr;
 
-// Output bytes from which stores bypass the cache: beyond the last level they win, inside it they lose.
+// Output bytes from which stores bypass the cache: beyond the last level they win, inside it they lose. sysconf counts
+// a whole package on some processors, so the kernel's own file comes first.
 int64_t stream_from() {
-  long size = 0;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-  return size > 0 ? size : int64_t{32} << 20;
+  int64_t kib = 0;
+  if (std::FILE* file = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
+    long read = 0;
+    char unit = 0;
+    if (std::fscanf(file, "%ld%c", &read, &unit) == 2 && unit == 'K') kib = read;
+    std::fclose(file);
+  }
+  return kib > 0 ? kib << 10 : int64_t{32} << 20;
 }
 
 int64_t cache_bytes = 0;

@@ -1,0 +1,135 @@
+"""Encode, decode and round arrays of any shape: the best step for the source and the rule, over all elements."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from narrowcast.kernels import compiled, plain
+from narrowcast.kernels.arrays import SEEN_NAN, Array, Step, carrier, elementwise, in_blocks
+from narrowcast.kernels.checks import holds_nan, nan_error
+from narrowcast.kernels.library import native
+from narrowcast.kernels.tables import Rule
+from narrowcast.schema import Format, IntFormat, Rounding
+
+_STEPS = 256  # distinct casts kept ready
+
+
+@lru_cache(maxsize=_STEPS)
+def _encode_step(source: str, rule: Rule) -> Step:
+    module = native()
+    step = None if module is None else compiled.encode_step(module, source, rule)
+    return step or plain.encode_step(source, rule)
+
+
+@lru_cache(maxsize=_STEPS)
+def _decode_step(name: str) -> Step:
+    module = native()
+    step = None if module is None else compiled.decode_step(module, name)
+    return step or plain.decode_step(name)
+
+
+@lru_cache(maxsize=_STEPS)
+def _round_step(source: str, rule: Rule) -> Step:
+    module = native()
+    step = plain.round_step(source, rule) if module is None else compiled.round_step(module, source, rule)
+    if step is not None:
+        return step
+    encode, decode, dtype = _encode_step(source, rule), _decode_step(rule.target), np.dtype(rule.format.code_dtype)
+
+    def work(src: Array, dst: Array) -> int:
+        codes = np.empty(src.size, dtype=dtype)
+        seen = encode(src, codes)
+        decode(codes, dst)
+        return seen
+
+    return in_blocks(work)
+
+
+def _value_dtype(fmt: Format) -> str:
+    if isinstance(fmt, IntFormat) and fmt.bits > 16:
+        return f"{'int' if fmt.signed else 'uint'}{fmt.bits}"
+    return "float32"
+
+
+def _run(step: Step, rule: Rule, values: Array, out: Array) -> None:
+    # A table of patterns reports nothing, and refusing must not depend on the path.
+    if rule.refuses_nan and values.dtype.itemsize == 2 and holds_nan(values):
+        raise nan_error(values, rule)
+    if elementwise(carrier(values), out, step) & SEEN_NAN and rule.refuses_nan:
+        raise nan_error(values, rule)
+
+
+def _widened(values: Array) -> Array:
+    """Give 4-bit integers a byte each: NumPy's iterator does not know them."""
+    return values.astype(np.int8) if values.dtype.name in ("int4", "uint4") else values
+
+
+def encode(
+    values: Array,
+    target: Format,
+    rounding: Rounding,
+    *,
+    saturate: bool,
+    nan: str,
+    hybrid_compare: str = "ge",
+    overflow: str = "after-rounding",
+    out: Array | None = None,
+) -> Array:
+    """Round values to a format and return their codes; see :func:`narrowcast.numerics.encode` for the rule.
+
+    Args:
+        values: array of any shape, strides and byte order, of a source dtype.
+        target: the format.
+        rounding: the mode.
+        saturate: whether overflow gives the largest finite value.
+        nan: ``"keep"``, ``"zero"`` or ``"error"``.
+        hybrid_compare: ``"ge"``, ``"gt"`` or ``"ge-nonzero"``.
+        overflow: one of :data:`narrowcast.numerics.OVERFLOW_RULES`.
+        out: array of the same shape and ``target.code_dtype``.
+
+    Returns:
+        ``out``, or a new array.
+
+    Raises:
+        FormatError: a NaN the rule refuses.
+    """
+    rule = Rule(target.name, rounding.value, saturate, nan, hybrid_compare, overflow)
+    values = _widened(values)
+    if out is None:
+        out = np.empty(values.shape, dtype=target.code_dtype)
+    _run(_encode_step(values.dtype.name, rule), rule, values, out)
+    return out
+
+
+def round_to(
+    values: Array,
+    target: Format,
+    rounding: Rounding,
+    *,
+    saturate: bool,
+    nan: str,
+    hybrid_compare: str = "ge",
+    overflow: str = "after-rounding",
+    out: Array | None = None,
+) -> Array:
+    """Round values to a format and return them as float32; the arguments of :func:`encode`."""
+    rule = Rule(target.name, rounding.value, saturate, nan, hybrid_compare, overflow)
+    values = _widened(values)
+    if out is None:
+        out = np.empty(values.shape, dtype=np.float32)
+    _run(_round_step(values.dtype.name, rule), rule, values, out)
+    return out
+
+
+def decode(codes: Array, fmt: Format, out: Array | None = None) -> Array:
+    """Return the values of codes: float32, or the integers themselves above 16 bits.
+
+    Args:
+        codes: array of ``fmt.code_dtype``, any shape, strides and byte order.
+        fmt: the format.
+        out: array of the same shape for the values.
+    """
+    if out is None:
+        out = np.empty(codes.shape, dtype=_value_dtype(fmt))
+    elementwise(codes, out, _decode_step(fmt.name))
+    return out
