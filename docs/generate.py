@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from narrowcast.catalog import capi, casts
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import roundings
 from narrowcast.catalog.switches import switches
@@ -184,6 +185,70 @@ def switches_list(_: str) -> str:
     return "\n".join(parts)
 
 
+def modes(names: Sequence[str], ignored: bool = False) -> str:
+    return "any (ignored)" if ignored else " ".join(names)
+
+
+def casts_table(_: str) -> str:
+    """The Basic ``Cast``: modes of each pair on each chip."""
+    both: dict[tuple[str, str], dict[str, str]] = {}
+    for row in casts.rows(interface="basic"):
+        if row.emulated:
+            both.setdefault((row.source, row.target), {})[row.chip] = modes(row.modes, row.scaled)
+    return table(
+        ["source", "target", "chip 3510", "chip 2201"],
+        [[code(s), code(t), cell.get("3510", "-"), cell.get("2201", "-")] for (s, t), cell in both.items()],
+    )
+
+
+def register_casts_table(_: str) -> str:
+    """The register ``Cast``: modes, parts, and whether the instruction may choose not to saturate."""
+    return table(
+        ["source", "target", "modes", "parts", "own saturation choice"],
+        [
+            [code(r.source), code(r.target), modes(r.modes), str(r.parts), "yes" if r.sat_trait else "-"]
+            for r in casts.rows(interface="reg")
+        ],
+    )
+
+
+def capi_table(_: str) -> str:
+    """The C-API functions by name."""
+    return table(
+        ["function", "source", "target", "modes", "chips", "vendor's name"],
+        [
+            [
+                code(r.name), code(r.source), code(r.target), modes(r.modes) or "none", ", ".join(r.chips),
+                code(r.vendor_name),
+            ]
+            for r in capi.ROWS
+        ],
+    )
+
+
+def integral_table(_: str) -> str:
+    """The functions that round to an integer and keep the type."""
+    return table(
+        ["function", "rounds", "on 3510", "on 2201"],
+        [
+            [code(r.name), r.title, *(" ".join(r.types.get(chip, ())) or "-" for chip in ("3510", "2201"))]
+            for r in casts.INTEGRAL_ROWS
+        ],
+    )
+
+
+def unemulated_list(_: str) -> str:
+    """Pairs that exist on the chip and are not modelled."""
+    pairs = dict.fromkeys((r.source, r.target) for r in casts.ROWS if not r.emulated)
+    return ", ".join(f"`{s}` -> `{t}`" for s, t in pairs) + "\n"
+
+
+def cast_notes_list(_: str) -> str:
+    """Remarks of the cast rows."""
+    notes = dict.fromkeys((r.source, r.target, r.note) for r in casts.ROWS if r.note)
+    return "\n".join(f"- `{s}` -> `{t}`: {note}" for s, t, note in notes) + "\n"
+
+
 def help_text(command: str) -> str:
     """What ``narrowcast COMMAND --help`` prints."""
     from narrowcast.cli import main as narrowcast
@@ -203,6 +268,12 @@ TABLES: dict[str, Callable[[str], str]] = {
     "rounding": rounding_table,
     "rounding-numbers": ordinals_table,
     "switches": switches_list,
+    "casts": casts_table,
+    "register-casts": register_casts_table,
+    "capi": capi_table,
+    "integrals": integral_table,
+    "unemulated-casts": unemulated_list,
+    "cast-notes": cast_notes_list,
     "help": help_text,
 }
 

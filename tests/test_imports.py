@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -45,7 +46,7 @@ def help_modules(*arguments: str) -> set[str]:
         "atexit.register(report)\n"
         f"sys.argv = ['narrowcast', *{list(arguments)!r}]\n"
         "from narrowcast.cli import main\n"
-        "main()\n"
+        "sys.exit(main())\n"
     )
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
@@ -64,9 +65,5 @@ def test_every_command_is_covered_here() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "narrowcast", "--help"], capture_output=True, text=True, check=True
     )
-    listed = {
-        line.split()[0]
-        for line in done.stdout.partition("Commands")[2].splitlines()
-        if line.startswith("  ") and line.split() and not line.startswith("   ")
-    }
-    assert listed == set(COMMANDS)
+    section = done.stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^  (\w+)", section, re.M)) == set(COMMANDS)
