@@ -8,4 +8,5 @@ OPERATIONS: dict[str, str] = {
     "MxQuant": "narrowcast.mx.operation",
     "VectorCast": "narrowcast.vector.operation",
     "VectorRound": "narrowcast.vector.operation",
+    "RegCast": "narrowcast.vector.register",
 }
