@@ -27,7 +27,7 @@ from narrowcast.version import VERSION
 
 TARGETS = ("hif8", "e4m3", "e5m2", "s8", "s4", "e2m1")
 NONFINITE = ("error", "saturate", "keep")
-CHUNK_ELEMENTS = 1 << 20
+CHUNK_ELEMENTS = 1 << 17  # a piece and its temporaries stay in the cache
 METADATA_KEY = "narrowcast"
 FILE_KIND = "quantized-weights"
 _STORED = {"e4m3": "F8_E4M3", "e5m2": "F8_E5M2", "s8": "I8"}

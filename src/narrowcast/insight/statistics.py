@@ -169,16 +169,16 @@ class FormatTally:
 
     def count(self, part: Piece, scaled: Array, codes: Array) -> None:
         """Count one piece whose codes are known."""
-        real = self.grid.values[codes]
-        if self.scale != 1:
-            with np.errstate(over="ignore", under="ignore"):
-                real = real * self.scale
-        error = part.wide - real
-        self.max_error = max(self.max_error, float(np.abs(error).max(initial=0.0)))
-        with np.errstate(over="ignore"):
-            np.multiply(error, error, out=error)
-        self.noise += float(error.sum())
-        self.binade_noise += np.bincount(part.binade, weights=error, minlength=BINADES)
+        real = np.take(self.grid.values, codes)
+        with np.errstate(over="ignore", under="ignore"):  # float64 beyond 1e154: infinite sums, and figures say so
+            if self.scale != 1:
+                real *= self.scale
+            error = part.wide - real
+            self.max_error = max(self.max_error, float(error.max(initial=0.0)), -float(error.min(initial=0.0)))
+            error *= error
+        noise = np.bincount(part.binade, weights=error, minlength=BINADES)
+        self.binade_noise += noise
+        self.noise += float(noise.sum())
         self.code_count += np.bincount(codes, minlength=self.code_count.size)
         self.saturated += self.grid.count_overflow(scaled)
 

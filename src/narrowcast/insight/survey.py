@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from narrowcast.storage import SafeTensorsFile, TensorEntry
 
 DEFAULT_FORMATS = ("hif8", "e4m3", "e5m2", "s8", "e2m1", "s4")
-CHUNK_ELEMENTS = 1 << 20
+CHUNK_ELEMENTS = 1 << 17  # a piece and its temporaries stay in the cache
 Progress = Callable[[int, int, str], None]
 
 
