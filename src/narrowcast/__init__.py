@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from narrowcast.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from narrowcast import vector
+    from narrowcast import layout, mx, vector
     from narrowcast.catalog.formats import formats
     from narrowcast.catalog.rounding import roundings
     from narrowcast.catalog.switches import switches
@@ -54,7 +54,7 @@ _HOMES = {
     "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PACKAGES = ("vector",)
+_PACKAGES = ("layout", "mx", "vector")
 
 __all__ = [
     "Audit",
@@ -84,6 +84,8 @@ __all__ = [
     "flush_subnormals",
     "formats",
     "from_json",
+    "layout",
+    "mx",
     "pack",
     "quantize",
     "round_to",

@@ -1,0 +1,17 @@
+"""Block scaling: MX formats the way each stack computes them."""
+
+from narrowcast.catalog.scale_rules import scale_rules
+from narrowcast.mx.operation import MxQuant
+from narrowcast.mx.quantize import dequantize, element_formats, findings, quantize, shared_scales
+from narrowcast.mx.spelling import ScaleRule
+
+__all__ = [
+    "MxQuant",
+    "ScaleRule",
+    "dequantize",
+    "element_formats",
+    "findings",
+    "quantize",
+    "scale_rules",
+    "shared_scales",
+]
