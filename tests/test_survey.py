@@ -167,6 +167,7 @@ def stats(name: str, bits: int, db: float, saturated: float = 0.0, flushed: floa
         ([stats("e4m3", 8, 31.5), stats("hif8", 8, 31.45)], "e4m3", "level with hif8"),
         ([stats("hif8", 8, 31), stats("s4", 4, 26)], "s4", "the only 4-bit format"),
         ([stats("hif8", 8, 31), stats("s4", 4, 20)], "hif8", "s4 reaches only 20.0 dB"),
+        ([stats("hif8", 8, 31), stats("s8", 8, 20)], "hif8", "the only 8-bit format that qualifies; s8 reaches only"),
         ([stats("hif8", 8, 31), stats("s8", 8, 42, flushed=0.2)], "hif8", "flushes 20% of the non-zero"),
         ([stats("hif8", 8, 31), stats("e4m3", 8, 40, saturated=0.01)], "hif8", "clamps 1% of the elements"),
         ([stats("s4", 4, 12)], None, "no format qualifies; the nearest, s4, reaches only 12.0 dB"),

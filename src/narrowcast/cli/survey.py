@@ -98,7 +98,8 @@ def _print(result: "Survey", detail: bool) -> None:
     stored = sum(t.nbytes for t in result.tensors)
     picked = sum(t.picked_bytes for t in result.tensors)
     how = "one scale per tensor, absmax / target" if result.scaled else "unscaled cast"
-    print(f"\nas picked: {figures.size(picked)} of {figures.size(stored)}; {how}; saturating. Rule: see --help.")
+    print(f"\nas picked: {figures.size(picked)} of {figures.size(stored)}; {how}; saturating.")
+    print(f"pick (*): {result.rule.sentence}")
     note_left_out(left_out, "--json and --html have all")
 
 

@@ -94,10 +94,13 @@ class PickRule:
                 parts[0] += f", {margin:.1f} dB ahead of {second.format}" if margin < math.inf else ""
         else:
             parts[0] += f", the only {winner.bits}-bit format that qualifies"
-        rejected = [m for m in measured if m.bits == winner.bits and m not in peers and m.sqnr_db > winner.sqnr_db]
+        rejected = [m for m in measured if m.bits == winner.bits and m not in peers]
         if rejected:
             best = max(rejected, key=_order)
-            parts.append(f"{best.format} has more ({best.sqnr_db:.1f} dB) but {self.complaint(best)}")
+            if best.sqnr_db > winner.sqnr_db:
+                parts.append(f"{best.format} has more ({best.sqnr_db:.1f} dB) but {self.complaint(best)}")
+            elif not others:
+                parts.append(f"{best.format} {self.complaint(best)}")
         smaller = [m for m in measured if m.bits < winner.bits]
         if smaller:
             best = max(smaller, key=_order)
