@@ -12,7 +12,8 @@ from narrowcast.catalog.formats import formats
 from narrowcast.errors import FormatError, UnknownNameError, UnsupportedCastError
 from narrowcast.insight.anatomy import code_number, read_code
 from narrowcast.insight.exact import Number, decimal_text, floor_log2, parse, power_text, short_text
-from narrowcast.insight.explain import Explanation, explain_cast, explain_code, source_array
+from narrowcast.insight.explain import Explanation, explain_cast, explain_code
+from narrowcast.insight.typed import values_of
 from narrowcast.operation.semantics import Semantics
 from narrowcast.schema import IntFormat, Magnitudes, Rounding
 
@@ -112,7 +113,7 @@ def test_neighbours_bracket_and_the_rule_gives_what_encode_gives(target: str, so
     for code in inputs(target, source):
         for mode in MODES:
             e = explain_cast(f"{code:#x}", target, rounding=mode, source=source, nan="zero")
-            array = source_array(code, formats[source])
+            array = values_of(code, formats[source])
             for saturate, reading in ((True, e.saturating), (False, e.not_saturating)):
                 codes = numerics.encode(array, formats[target], Rounding(mode), saturate=saturate, nan="zero")
                 assert int(codes[0]) == reading.code
@@ -125,7 +126,8 @@ def test_hybrid_comparison_gives_what_encode_gives(source: str, compare: str) ->
     semantics = Semantics().override(hif8_hybrid_compare=compare)
     codes = [c for seed in ("hif8", "e4m3", "e5m2", "fp16") for c in inputs(seed, source)]
     # Low bits around the threshold: the same value with every relation of discarded bits and threshold.
-    codes += [c & ~0x3FFF | low for c in codes[::3] for low in (0, 1, 0x1FFF, 0x2000, 0x3FFF)] if source == "fp32" else []
+    if source == "fp32":
+        codes += [c & ~0x3FFF | low for c in codes[::3] for low in (0, 1, 0x1FFF, 0x2000, 0x3FFF)]
     compared = 0
     for code in codes:
         e = explain_cast(f"{code:#x}", "hif8", rounding="rh", source=source, semantics=semantics)
@@ -248,7 +250,9 @@ def test_value_forms(text: str, value: Fraction) -> None:
     assert parse(text) == Number(value, value < 0)
 
 
-@pytest.mark.parametrize("text", ["", "abc", ".", "-", "1/0", "0x", "0xg", "2^", "*2^3", "1e", "--1", "-0x7e", "1e9999999"])
+@pytest.mark.parametrize(
+    "text", ["", "abc", ".", "-", "1/0", "0x", "0xg", "2^", "*2^3", "1e", "--1", "-0x7e", "1e9999999"]
+)
 def test_no_value(text: str) -> None:
     with pytest.raises(FormatError):
         parse(text)

@@ -202,3 +202,17 @@ _DOTS = (("11", 4), ("10", 3), ("01", 2), ("001", 1), ("0001", 0))
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'s' * (number != 1)}"
+
+
+def codes_in_value_order(fmt: Format) -> list[Reading]:
+    """Read every code of a format of at most 8 bits, from the lowest value up; -0 before 0, NaN last."""
+
+    def key(reading: Reading) -> tuple[int, Fraction, int]:
+        number = reading.number
+        if number.nan:
+            return 2, Fraction(0), reading.code
+        if number.fraction is None:
+            return (-1 if number.negative else 1), Fraction(0), 0
+        return 0, number.fraction, -int(number.negative)
+
+    return sorted((read_code(code, fmt) for code in range(1 << fmt.bits)), key=key)

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from narrowcast import numerics
+from narrowcast.catalog import casts
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import rounding as resolve_rounding
 from narrowcast.catalog.rounding import roundings
 from narrowcast.errors import FormatError, UnsupportedCastError
-from narrowcast.insight.anatomy import Reading, code_number, read_code
+from narrowcast.insight.anatomy import Reading, read_code
 from narrowcast.insight.exact import Number, floor_log2, parse
 from narrowcast.insight.open_points import OpenPoint, encode_settings, open_points
 from narrowcast.insight.placing import Hybrid, Place, decide, hybrid, place
+from narrowcast.insight.typed import in_source, values_of
 from narrowcast.operation.semantics import Semantics
 from narrowcast.schema import FloatFormat, Format, IntFormat, Magnitudes, Rounding, TaperedFormat
 
@@ -63,6 +62,8 @@ class Explanation:
         result: the code under the asked saturation.
         saturating: the code with saturation.
         not_saturating: the code without.
+        on_chip: whether the chip has this conversion in this mode.
+        on_chip_note: the same in words, with the modes it has.
         provenance: who states the behaviour: ``(what, level, source)``.
         open: disputed points of this conversion, and what each reading gives.
     """
@@ -82,6 +83,8 @@ class Explanation:
     hybrid: Hybrid | None
     saturating: Reading
     not_saturating: Reading
+    on_chip: bool
+    on_chip_note: str
     provenance: tuple[tuple[str, str, str], ...]
     open: tuple[OpenPoint, ...]
 
@@ -124,6 +127,8 @@ class Explanation:
             "error": None if self.error is None else str(self.error),
             "saturating": self.saturating.hex,
             "not_saturating": self.not_saturating.hex,
+            "on_chip": self.on_chip,
+            "on_chip_note": self.on_chip_note,
             "provenance": [{"what": w, "level": level, "source": s} for w, level, s in self.provenance],
             "open": [point.to_json() for point in self.open],
         }
@@ -191,8 +196,8 @@ def explain_cast(
     target, origin = formats[to], formats[source]
     mode = target.default_rounding if rounding is None else resolve_rounding(rounding)
     semantics = semantics or Semantics()
-    code, changed = _in_source(value, origin)
-    array = source_array(code, origin)
+    code, changed = in_source(value, origin)
+    array = values_of(code, origin)
     reading = read_code(code, origin)
     if reading.number.nan and target.nan_code is None and nan != "zero":
         raise FormatError(
@@ -209,6 +214,7 @@ def explain_cast(
     at = _place(number, target)
     steps, away, compared = _decide(reading, origin, at, target, mode, settings)
     toward_zero, farther = _neighbours(number, at, target)
+    chip_has, chip_note = _on_chip(semantics.chip, origin, target, mode)
     return Explanation(
         typed=str(value),
         source=reading,
@@ -225,63 +231,11 @@ def explain_cast(
         hybrid=compared,
         saturating=saturating,
         not_saturating=not_saturating,
+        on_chip=chip_has,
+        on_chip_note=chip_note,
         provenance=_provenance(target, mode),
         open=open_points(semantics, target, mode, saturate, number, run),
     )
-
-
-def source_array(code: int, fmt: Format) -> npt.NDArray[Any]:
-    """Give the one-element array of values that a code of the source format stands for."""
-    codes = np.array([code], dtype=fmt.code_dtype)
-    if fmt.name == "bf16":
-        import ml_dtypes
-
-        return codes.view(ml_dtypes.bfloat16)
-    if fmt.name in ("fp16", "fp32") or (fmt.is_integer and fmt.bits >= 8):
-        return codes.view(fmt.ml_dtype)
-    return numerics.decode(codes, fmt)  # exact: float32 holds every value of a narrower format
-
-
-def _in_source(value: str | float | int, fmt: Format) -> tuple[int, Fraction | None]:
-    """Find the code of a typed value, and what writing it so changed."""
-    typed = parse(value if isinstance(value, str) else repr(value if isinstance(value, int) else float(value)))
-    if isinstance(typed, int):
-        read_code(typed, fmt)
-        return typed, None
-    if isinstance(fmt, IntFormat):
-        return _integer_code(typed, value, fmt), Fraction(0)
-    assert isinstance(fmt, Magnitudes)
-    code = _nearest_code(typed, value, fmt)
-    held = code_number(code, fmt)
-    if typed.fraction is None or held.fraction is None:
-        return code, None if typed.fraction is not None else Fraction(0)
-    return code, held.fraction - typed.fraction
-
-
-def _integer_code(typed: Number, value: object, fmt: IntFormat) -> int:
-    number = typed.fraction
-    if number is None or number.denominator != 1 or not fmt.min <= number <= fmt.max:
-        raise FormatError(f"{value} is no value of {fmt.name} (integers {fmt.min} to {fmt.max}).")
-    return int(number) & fmt.code_mask
-
-
-def _nearest_code(typed: Number, value: object, fmt: Magnitudes) -> int:
-    sign = fmt.sign_bit if typed.negative else 0
-    if (sign == 0 and typed.negative) or (typed.nan and fmt.nan_code is None):
-        raise FormatError(f"{value} is no value of {fmt.name}.", source=fmt.source)
-    if typed.nan:
-        return fmt.nan_code or 0
-    rank = fmt.overflow_rank
-    if typed.fraction is not None:
-        at = place(abs(typed.fraction), fmt)
-        if at is not None:
-            rank = at.rank + decide(Rounding.RN, at, typed.negative, fmt.ties)[0]
-    if rank < fmt.overflow_rank:
-        magnitude = fmt.rank_to_code(rank)
-        return magnitude if magnitude == 0 and not fmt.has_negative_zero else magnitude | sign
-    if fmt.inf_code is None:
-        raise FormatError(f"{value} is beyond the largest value of {fmt.name}, {fmt.max:g}.", source=fmt.source)
-    return fmt.inf_code | sign
 
 
 def _place(number: Number, target: Format) -> Place | None:
@@ -391,6 +345,20 @@ def _integer_ending(
         return ()
     outside = f"overflow: {rounded} is outside {target.min} to {target.max}"
     return (f"{outside}: the limit when saturating, else the low {target.bits} bits ({both})",)
+
+
+def _on_chip(chip: str, origin: Format, target: Format, mode: Rounding) -> tuple[bool, str]:
+    found = casts.rows(chip=chip, source=origin.name, target=target.name)
+    pair = f"{origin.name} -> {target.name}"
+    if not found:
+        return False, f"chip {chip} has no conversion {pair}; off the chip any pair works"
+    modes = dict.fromkeys(m for row in found for m in (*row.modes, *row.also_accepts))
+    if "none" in modes and len(modes) == 1:
+        return True, f"chip {chip} has {pair} without a rounding mode"
+    listed = ", ".join(m for m in modes if m != "none")
+    if mode.value in modes:
+        return True, f"chip {chip} has {pair} in {listed}"
+    return False, f"chip {chip} has {pair} in {listed} only; {mode.value} is off the chip"
 
 
 def _provenance(target: Format, mode: Rounding) -> tuple[tuple[str, str, str], ...]:
