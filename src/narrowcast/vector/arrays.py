@@ -81,7 +81,7 @@ def _exact(array: Array, fmt: Format) -> Array:
     if np.any(wrong):
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), array.shape))
         raise FormatError(
-            f"{array[first]!r} at index {list(first)} is no {fmt.name} value.",
+            f"{array[first]} at index {list(first)} is no {fmt.name} value.",
             hint="Round it first, or pass an array of the type you mean.",
         )
     return converted

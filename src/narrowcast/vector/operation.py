@@ -96,7 +96,8 @@ class VectorCast:
         values = source_values(array, source)
         selected = None if mask is None else self._selected(mask, values.shape, source, target)
         scale = self._scale(row)
-        rule = policy(row, self.saturate, choices, control)
+        # The last step of s32 -> fp16 is a conversion whose trait does not saturate.
+        rule = policy(row, self.saturate and not row.scaled, choices, control)
         if self.packed:
             return self._packed(convert(str(self.mode), row, values, rule, choices, scale), selected, out)
         dtype = dtype_of(target)
