@@ -12,6 +12,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import narrowcast
@@ -84,5 +86,8 @@ def modules() -> list[str]:
 @pytest.mark.parametrize("module", modules())
 def test_docstring_examples(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(importlib.import_module(module), optionflags=markdown.DOCTEST_FLAGS)
+    given = {"nc": narrowcast, "np": np, "ml_dtypes": ml_dtypes}  # as a reader of the documentation has them
+    result = doctest.testmod(
+        importlib.import_module(module), extraglobs=given, optionflags=markdown.DOCTEST_FLAGS
+    )
     assert result.failed == 0
