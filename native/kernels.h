@@ -16,8 +16,13 @@ enum HybridCompare : int { GE = 0, GT = 1, GE_NONZERO = 2 };
 // Bits of the value that an encoder returns: what its input contained.
 enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2 };
 
-// The two minifloats that have an arithmetic encoder; every other one goes through a table.
-enum Minifloat : int { E4M3 = 0, E5M2 = 1, E2M1 = 2 };
+// Targets with a kernel on byte planes; every other 8-bit or 4-bit one goes through a table.
+enum Float8 : int { E4M3 = 0, E5M2 = 1, HIF8 = 2, E2M1 = 3 };
+
+// What a rule makes of overflow and of NaN: codes, and the values of those codes as fp32 bits.
+struct Ends {
+  uint32_t over_code, over_value, nan_code, nan_value;
+};
 
 struct IntegerTarget {
   uint32_t positive_limit;  // largest magnitude of a positive value
@@ -34,9 +39,8 @@ struct Kernels {
 
   // fp32 -> codes
   uint32_t (*encode_table14)(const void* src, const void* table, void* dst, int64_t n);
-  uint32_t (*encode_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t limit_code,
-                               uint32_t nan_code, uint32_t nan_above);
-  uint32_t (*encode_hybrid)(const void* src, const void* table, void* dst, int64_t n, HybridCompare compare);
+  uint32_t (*encode_float8)(const void* src, void* dst, int64_t n, Float8 target, const Ends* ends);
+  uint32_t (*encode_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, const Ends* ends);
   uint32_t (*encode_bf16)(const void* src, void* dst, int64_t n, Rounding mode, uint32_t limit_code,
                           uint32_t nan_code);
   uint32_t (*encode_fp16)(const void* src, void* dst, int64_t n, Rounding mode, uint32_t limit_code,
@@ -53,13 +57,11 @@ struct Kernels {
   void (*decode_fp16)(const void* src, void* dst, int64_t n, bool stream);
   void (*decode_bf16)(const void* src, void* dst, int64_t n, bool stream);
 
-  // fp32 -> fp32 on the target's grid; `over` and `nan` are fp32 bits
-  uint32_t (*round_minifloat)(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
-                          uint32_t nan_above, bool stream);
-  uint32_t (*round_hif8)(const void* src, void* dst, int64_t n, uint32_t over, uint32_t nan, bool stream);
+  // fp32 -> fp32 on the target's grid
+  uint32_t (*round_float8)(const void* src, void* dst, int64_t n, Float8 target, const Ends* ends, bool stream);
   uint32_t (*round_table14)(const void* src, const void* table, void* dst, int64_t n, bool stream);
-  uint32_t (*round_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, uint32_t over,
-                       uint32_t nan, bool stream);
+  uint32_t (*round_hybrid)(const void* src, void* dst, int64_t n, HybridCompare compare, const Ends* ends,
+                           bool stream);
 
   // One row of q = clamp(rint(x / scale) + offset, low, high) & mask.
   uint32_t (*quantize_row)(const void* src, void* dst, int64_t n, float scale, int32_t offset, int32_t low,

@@ -62,6 +62,8 @@ int64_t stream_from() {
 
 int64_t cache_bytes = 0;
 
+constexpr uint32_t kNanValue = 0x7FC00000u;
+
 constexpr int64_t kReleaseGil = int64_t{1} << 16;  // elements
 
 template <class A, class B>
@@ -106,9 +108,9 @@ HybridCompare comparison(int compare) {
   return static_cast<HybridCompare>(compare);
 }
 
-Minifloat minifloat(int target, int last) {
-  if (target < E4M3 || target > last) throw nb::value_error("unknown minifloat");
-  return static_cast<Minifloat>(target);
+Float8 float8(int target, int last) {
+  if (target < E4M3 || target > last) throw nb::value_error("unknown target");
+  return static_cast<Float8>(target);
 }
 
 template <class T, class A>
@@ -130,20 +132,22 @@ void bind_encoders(nb::module_& m) {
       return kernels->encode_table14(src.data() + b, table.data(), dst.data() + b, e - b);
     });
   });
-  m.def("encode_minifloat", [](Floats src, Array<uint8_t> dst, int target, uint32_t limit, uint32_t nan_code,
-                               uint32_t nan_above, int threads) {
+  m.def("encode_float8", [](Floats src, Array<uint8_t> dst, int target, uint32_t over_code, uint32_t nan_code,
+                            bool over_is_nan, int threads) {
     const int64_t n = same_size(src, dst);
-    const Minifloat checked = minifloat(target, E5M2);
+    const Float8 checked = float8(target, HIF8);
+    const Ends ends{over_code, over_is_nan ? kNanValue : 0, nan_code, 0};
     return spread(n, threads, [&](int64_t b, int64_t e) {
-      return kernels->encode_minifloat(src.data() + b, dst.data() + b, e - b, checked, limit, nan_code, nan_above);
+      return kernels->encode_float8(src.data() + b, dst.data() + b, e - b, checked, &ends);
     });
   });
-  m.def("encode_hybrid", [](Floats src, Bytes table, Array<uint8_t> dst, int compare, int threads) {
+  m.def("encode_hybrid", [](Floats src, Array<uint8_t> dst, int compare, uint32_t over_code, uint32_t nan_code,
+                            int threads) {
     const int64_t n = same_size(src, dst);
-    need(table, 1 << 14);
     const HybridCompare checked = comparison(compare);
+    const Ends ends{over_code, 0, nan_code, 0};
     return spread(n, threads, [&](int64_t b, int64_t e) {
-      return kernels->encode_hybrid(src.data() + b, table.data(), dst.data() + b, e - b, checked);
+      return kernels->encode_hybrid(src.data() + b, dst.data() + b, e - b, checked, &ends);
     });
   });
   m.def("encode_bf16", [](Floats src, Array<uint16_t> dst, int mode, uint32_t limit, uint32_t nan_code, int threads) {
@@ -225,20 +229,13 @@ void bind_decoders(nb::module_& m) {
 }
 
 void bind_rounders(nb::module_& m) {
-  m.def("round_minifloat", [](Floats src, Array<float> dst, int target, uint32_t over, uint32_t nan,
-                              uint32_t nan_above, int threads) {
+  m.def("round_float8", [](Floats src, Array<float> dst, int target, uint32_t over, uint32_t nan, int threads) {
     const int64_t n = same_size(src, dst);
-    const Minifloat checked = minifloat(target, E2M1);
+    const Float8 checked = float8(target, E2M1);
+    const Ends ends{0, over, 0, nan};
     const bool stream = 4 * n > cache_bytes;
     return spread(n, threads, [&](int64_t b, int64_t e) {
-      return kernels->round_minifloat(src.data() + b, dst.data() + b, e - b, checked, over, nan, nan_above, stream);
-    });
-  });
-  m.def("round_hif8", [](Floats src, Array<float> dst, uint32_t over, uint32_t nan, int threads) {
-    const int64_t n = same_size(src, dst);
-    const bool stream = 4 * n > cache_bytes;
-    return spread(n, threads, [&](int64_t b, int64_t e) {
-      return kernels->round_hif8(src.data() + b, dst.data() + b, e - b, over, nan, stream);
+      return kernels->round_float8(src.data() + b, dst.data() + b, e - b, checked, &ends, stream);
     });
   });
   m.def("round_table14", [](Floats src, Floats table, Array<float> dst, int threads) {
@@ -252,9 +249,10 @@ void bind_rounders(nb::module_& m) {
   m.def("round_hybrid", [](Floats src, Array<float> dst, int compare, uint32_t over, uint32_t nan, int threads) {
     const int64_t n = same_size(src, dst);
     const HybridCompare checked = comparison(compare);
+    const Ends ends{0, over, 0, nan};
     const bool stream = 4 * n > cache_bytes;
     return spread(n, threads, [&](int64_t b, int64_t e) {
-      return kernels->round_hybrid(src.data() + b, dst.data() + b, e - b, checked, over, nan, stream);
+      return kernels->round_hybrid(src.data() + b, dst.data() + b, e - b, checked, &ends, stream);
     });
   });
 }

@@ -67,7 +67,7 @@ NC_INLINE uint32_t encode_fp16_as(const void* src, void* dst, int64_t n, uint32_
   if constexpr (Mode == RN || Mode == RZ || Mode == RO)
     return encode_fp16_f16c<Mode>(src, dst, n, limit, nan_code);
 #endif
-  return encode_minifloat_as<10, 113, 2, Mode>(src, dst, n, limit, nan_code, kInf);
+  return encode_minifloat_as<10, 113, 2, Mode>(src, dst, n, limit, nan_code);
 }
 
 uint32_t encode_fp16(const void* src, void* dst, int64_t n, Rounding mode, uint32_t limit, uint32_t nan_code) {

@@ -4,9 +4,6 @@
 //   v  = significand with its hidden bit, plus (exponent - minimum) << 23 for a normal result
 //   q  = v >> shift, rounded                     the code: a carry out of the fraction bumps the exponent
 //   q  = min(q, limit)                           limit: the largest code, or the one overflow becomes
-//
-// A magnitude above `nan_above` gives the NaN code, without a sign: infinity for most formats, and for a
-// non-saturating e4m3, whose overflow is its one NaN, the last value that rounds to its maximum.
 
 // v / 2^shift rounded by Mode; 1 <= shift, and v < 2^31. `negative` is a lane mask.
 template <int Mode>
@@ -26,7 +23,7 @@ NC_INLINE U round_shift(U v, U shift, U negative) {
 
 template <int FractionBits, int MinExponent, int SignShift, int Mode>
 struct EncodeMinifloat {
-  U limit, nan_code, nan_above;
+  U limit, nan_code;
   NanWatch watch;
 
   NC_ALWAYS U operator()(U bits) {
@@ -39,61 +36,13 @@ struct EncodeMinifloat {
     const U shift = umin(all(23 - FractionBits + MinExponent) - (exponent >> 23), all(31));
     const U code = umin(round_shift<Mode>(v, shift, (U)((I)bits >> 31)), limit);
     const U sign = (bits >> SignShift) & (0x80000000u >> SignShift);
-    return select((I)(a > nan_above), nan_code, code | sign);
+    return select((I)(a > all(kInf)), nan_code, code | sign);
   }
 };
 
 template <int FractionBits, int MinExponent, int OutBytes, int Mode>
-NC_INLINE uint32_t encode_minifloat_as(const void* src, void* dst, int64_t n, uint32_t limit, uint32_t nan_code,
-                                       uint32_t nan_above) {
-  EncodeMinifloat<FractionBits, MinExponent, 32 - 8 * OutBytes, Mode> step{
-      all(limit), all(nan_code), all(nan_above), {}};
+NC_INLINE uint32_t encode_minifloat_as(const void* src, void* dst, int64_t n, uint32_t limit, uint32_t nan_code) {
+  EncodeMinifloat<FractionBits, MinExponent, 32 - 8 * OutBytes, Mode> step{all(limit), all(nan_code), {}};
   sweep<OutBytes>(src, dst, n, step);
   return step.watch.seen();
-}
-
-uint32_t encode_minifloat(const void* src, void* dst, int64_t n, Minifloat target, uint32_t limit,
-                          uint32_t nan_code, uint32_t nan_above) {
-  if (target == E4M3) return encode_minifloat_as<3, 121, 1, RN>(src, dst, n, limit, nan_code, nan_above);
-  return encode_minifloat_as<2, 113, 1, RN>(src, dst, n, limit, nan_code, nan_above);
-}
-
-// The same rounding, and back: the value on the target's grid. `max_code` is the largest finite code's magnitude.
-template <int FractionBits, int MinExponent>
-struct RoundMinifloat {
-  U max_code, over, nan, nan_above;
-  NanWatch watch;
-
-  NC_ALWAYS U operator()(U bits) {
-    const U a = bits & kAbs;
-    watch.see(a);
-    const U exponent = umin(a & kInf, all((uint32_t)MinExponent << 23));
-    const U v = a - exponent + (1u << 23);
-    const U shift = umin(all(23 - FractionBits + MinExponent) - (exponent >> 23), all(31));
-    const U code = round_shift<RN>(v, shift, U{});
-    constexpr int kQuantum = MinExponent - FractionBits;  // biased exponent of the smallest subnormal
-    const U quantum = all((uint32_t)kQuantum << 23);
-    const U subnormal = (U)(to_float((I)code) * (F)quantum);
-    const U normal = (code << (23 - FractionBits)) + ((uint32_t)(MinExponent - 1) << 23);
-    U value = select((I)(code < all(1u << FractionBits)), subnormal, normal);
-    value = select((I)(code > max_code), over, value) | (bits & ~kAbs);
-    return select((I)(a > nan_above), nan, value);
-  }
-};
-
-template <int FractionBits, int MinExponent>
-NC_INLINE uint32_t round_minifloat_as(const void* src, void* dst, int64_t n, uint32_t max_code, uint32_t over,
-                                      uint32_t nan, uint32_t nan_above, bool stream) {
-  RoundMinifloat<FractionBits, MinExponent> step{all(max_code), all(over), all(nan), all(nan_above), {}};
-  sweep_values(src, dst, n, stream, step);
-  return step.watch.seen();
-}
-
-uint32_t round_minifloat(const void* src, void* dst, int64_t n, Minifloat target, uint32_t over, uint32_t nan,
-                         uint32_t nan_above, bool stream) {
-  switch (target) {
-    case E4M3: return round_minifloat_as<3, 121>(src, dst, n, 0x7E, over, nan, nan_above, stream);
-    case E5M2: return round_minifloat_as<2, 113>(src, dst, n, 0x7B, over, nan, nan_above, stream);
-    default: return round_minifloat_as<1, 127>(src, dst, n, 0x07, over, nan, nan_above, stream);
-  }
 }

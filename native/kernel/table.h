@@ -33,22 +33,16 @@ NC_INLINE void look_up8(const uint16_t* index, const uint8_t* table, char* out, 
   for (; i < n; ++i) out[i] = (char)table[index[i]];
 }
 
-// Index with `step`, then look up; blocks keep the indices in the first-level cache.
-template <class Step>
-NC_INLINE void sweep_table8(const void* src, const void* table, void* dst, int64_t n, Step& step) {
+uint32_t encode_table14(const void* src, const void* table, void* dst, int64_t n) {
   const char* in = static_cast<const char*>(src);
   char* out = static_cast<char*>(dst);
+  Index14 step;
   uint16_t index[kBlock];
   for (int64_t at = 0; at < n; at += kBlock) {
     const int count = n - at < kBlock ? (int)(n - at) : kBlock;
     sweep<2>(in + 4 * at, index, count, step);
     look_up8(index, static_cast<const uint8_t*>(table), out + at, count);
   }
-}
-
-uint32_t encode_table14(const void* src, const void* table, void* dst, int64_t n) {
-  Index14 step;
-  sweep_table8(src, table, dst, n, step);
   return step.watch.seen();
 }
 

@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 
+from narrowcast.catalog.formats import formats
 from narrowcast.kernels.arrays import Array, Step
 from narrowcast.kernels.library import threads
 from narrowcast.kernels.tables import (
@@ -16,12 +17,12 @@ from narrowcast.kernels.tables import (
     values14,
     values_of_codes,
 )
-from narrowcast.schema import IntFormat, Magnitudes
+from narrowcast.schema import IntFormat
 
 _ROUNDINGS = {"rn": 0, "rna": 1, "rd": 2, "ru": 3, "rz": 4, "ro": 5}
 _COMPARES = {"ge": 0, "gt": 1, "ge-nonzero": 2}
-_MINIFLOATS = {"e4m3": 0, "e5m2": 1, "e2m1": 2}
-_INFINITY = 0x7F800000
+# Targets with an arithmetic kernel, and the one mode it rounds in.
+_FLOAT8 = {("e4m3", "rn"): 0, ("e5m2", "rn"): 1, ("hif8", "rna"): 2, ("e2m1", "rn"): 3}
 
 
 def encode_step(native: ModuleType, source: str, rule: Rule) -> Step | None:
@@ -36,12 +37,15 @@ def encode_step(native: ModuleType, source: str, rule: Rule) -> Step | None:
 def _encode_fp32(native: ModuleType, rule: Rule) -> Step | None:
     target = rule.format
     if rule.rounding == "rh":
-        table, compare = codes14(_nearest(rule)), _COMPARES[rule.hybrid_compare]
-        return lambda src, dst: cast(int, native.encode_hybrid(src, table, dst, compare, threads(src.size)))
-    if _arithmetic(native, rule) and rule.target != "e2m1":
-        kind, ends, nan_above = _MINIFLOATS[rule.target], limits(rule), _nan_above(rule)
+        compare, ends = _COMPARES[rule.hybrid_compare], limits(rule)
         return lambda src, dst: cast(
-            int, native.encode_minifloat(src, dst, kind, ends.over, ends.nan, nan_above, threads(src.size))
+            int, native.encode_hybrid(src, dst, compare, ends.over, ends.nan, threads(src.size))
+        )
+    kind = _float8(rule)
+    if kind is not None and rule.target != "e2m1":
+        ends, over_is_nan = limits(rule), limits(rule).over == target.nan_code
+        return lambda src, dst: cast(
+            int, native.encode_float8(src, dst, kind, ends.over, ends.nan, over_is_nan, threads(src.size))
         )
     if fits_index14(rule):
         table = codes14(rule)
@@ -76,31 +80,12 @@ def _encode_16bit(native: ModuleType, source: str, rule: Rule) -> Step | None:
     return step
 
 
-def _nearest(rule: Rule) -> Rule:
-    """What hybrid rounding becomes once the magnitude lies on the grid."""
-    return Rule(rule.target, "rna", rule.saturate, rule.nan)
-
-
-def _arithmetic(native: ModuleType, rule: Rule) -> bool:
-    """Whether the arithmetic minifloat kernels serve the rule, and are the fast way."""
-    if rule.target not in _MINIFLOATS or rule.rounding != "rn" or rule.overflow != "after-rounding":
-        return False
-    # Overflow and NaN leave through one door when overflow is NaN, so they must have one code.
-    ends = limits(rule)
-    same = ends.over != rule.format.nan_code or ends.over == ends.nan
-    return same and native.level() != "v2"
-
-
-def _nan_above(rule: Rule) -> int:
-    """Largest fp32 bits that the rule does not turn into NaN."""
-    target = rule.format
-    if limits(rule).over != target.nan_code:
-        return _INFINITY
-    assert isinstance(target, Magnitudes)
-    top = target.overflow_rank - 1
-    # The largest code is even, so the tie above it still rounds down to it.
-    tie = target.max + (target.max - target.rank_value(top - 1)) / 2
-    return int(np.float32(tie).view(np.uint32))
+def _float8(rule: Rule) -> int | None:
+    """Number of the arithmetic kernel that serves the rule."""
+    # Before rounding, the largest value's upper half overflows; a table knows.
+    if rule.overflow == "before-rounding":
+        return None
+    return _FLOAT8.get((rule.target, rule.rounding))
 
 
 def decode_step(native: ModuleType, name: str) -> Step | None:
@@ -113,8 +98,6 @@ def decode_step(native: ModuleType, name: str) -> Step | None:
             return 0
 
         return halves
-    from narrowcast.catalog.formats import formats
-
     if formats[name].bits > 8:
         return None
     table = values_of_codes(name)
@@ -130,28 +113,18 @@ def round_step(native: ModuleType, source: str, rule: Rule) -> Step | None:
     """Choose the kernel that rounds fp32 to the values of a format in one pass."""
     if source != "float32":
         return None
-    if rule.rounding == "rh" or (rule.target, rule.rounding) == ("hif8", "rna"):
-        return _round_hif8(native, rule)
-    if _arithmetic(native, rule):
-        kind, ends, nan_above = _MINIFLOATS[rule.target], limits(rule), _nan_above(rule)
+    if rule.rounding == "rh":
+        compare, ends = _COMPARES[rule.hybrid_compare], limits(rule)
         return lambda src, dst: cast(
-            int, native.round_minifloat(src, dst, kind, ends.over_bits, ends.nan_bits, nan_above, threads(src.size))
+            int, native.round_hybrid(src, dst, compare, ends.over_bits, ends.nan_bits, threads(src.size))
+        )
+    kind = _float8(rule)
+    if kind is not None:
+        ends = limits(rule)
+        return lambda src, dst: cast(
+            int, native.round_float8(src, dst, kind, ends.over_bits, ends.nan_bits, threads(src.size))
         )
     if fits_index14(rule):
         table = values14(rule)
         return lambda src, dst: cast(int, native.round_table14(src, table, dst, threads(src.size)))
     return None
-
-
-def _round_hif8(native: ModuleType, rule: Rule) -> Step | None:
-    if rule.overflow == "before-rounding":
-        return None
-    ends = limits(rule)
-    if rule.rounding == "rh":
-        compare = _COMPARES[rule.hybrid_compare]
-        return lambda src, dst: cast(
-            int, native.round_hybrid(src, dst, compare, ends.over_bits, ends.nan_bits, threads(src.size))
-        )
-    return lambda src, dst: cast(
-        int, native.round_hif8(src, dst, ends.over_bits, ends.nan_bits, threads(src.size))
-    )
