@@ -240,12 +240,13 @@ def _place(op: RegCast, row: CastRow, register: Array, mask: Mask, choices: Choi
         lanes = register.view(source.code_dtype)
         taken = slice(None) if narrows else slice(part, None, ratio)
         codes, selected = lanes[taken], mask[:: _lane_bytes(source)][taken]
+    if target.packs:
+        selected = np.repeat(selected[0::2], 2)  # the even lane's bit decides for its byte
     result = _converted(op, row, codes, choices, control)
     result[~selected] = 0
     slots = np.zeros(REGISTER_BYTES // _lane_bytes(target), dtype=target.code_dtype)
     if target.packs:
-        pairs = result[0::2] | (result[1::2] << np.uint8(4))
-        slots[part::ratio] = np.where(selected[0::2], pairs, 0)
+        slots[part::ratio] = result[0::2] | (result[1::2] << np.uint8(4))
     elif narrows:
         slots[part::ratio] = result
     else:
