@@ -96,7 +96,8 @@ def test_msmodelslim(scheme: str, fmt: str, rule: str, source: str, tensor: str)
     prefix = f"{scheme}/{source}/bf16model/mlp.{tensor}"
     assert np.array_equal(q.scale, arrays[f"{prefix}.weight_scale"])
     codes = nc.pack(q.codes, fmt) if fmt == "e2m1" else q.codes
-    assert np.array_equal(codes, arrays[f"{prefix}.weight"]), first_differences(codes, arrays[f"{prefix}.weight"], codes)
+    want = arrays[f"{prefix}.weight"]
+    assert np.array_equal(codes, want), first_differences(codes, want, codes)
 
 
 @pytest.mark.parametrize(("scheme", "fmt"), [("mxfp8", "e4m3"), ("mxfp4", "e2m1")])

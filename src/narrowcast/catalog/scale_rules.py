@@ -186,7 +186,7 @@ ROWS: tuple[ScaleRuleRow, ...] = (
         tiny=_CLIPPED,
         source="msmodelslim:mse_round, the idea; the error sum here is in fp64, in a fixed order",
         provenance=Provenance.IMPLEMENTATION_DEFINED,
-        example=("e2m1", 7.5, 127),
+        example=("e2m1", 7.5, 128),
     ),
     ScaleRuleRow(
         name="cann-0",
@@ -348,7 +348,7 @@ ROWS: tuple[ScaleRuleRow, ...] = (
         elements=(ElementRow(format="e2m1", roundings=(RNA,), sources=_BF16_ONLY, drops_negative_zero=True),),
         infinite=_TO_255 + " (assumed)",
         nan=_TO_255 + " (assumed)",
-        zero="byte 108",
+        zero="byte 107",
         tiny="as ceil-x",
         source=_MODELSLIM,
         provenance=Provenance.SIMULATED,

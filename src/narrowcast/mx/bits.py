@@ -116,7 +116,8 @@ def product(bits: Array, factor: int) -> Array:
     half = np.uint64(1) << (shift - np.uint64(1))
     kept += (rest > half) | ((rest == half) & ((kept & np.uint64(1)) == np.uint64(1)))
     # A carry out of the fraction bumps the exponent by itself.
-    return (((spacing + 149).astype(np.uint64) << np.uint64(FRACTION_BITS)) + kept).astype(np.uint32)
+    rounded: Array = (((spacing + 149).astype(np.uint64) << np.uint64(FRACTION_BITS)) + kept).astype(np.uint32)
+    return rounded
 
 
 def round_to_bf16(bits: Array) -> Array:

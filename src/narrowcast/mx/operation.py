@@ -236,4 +236,3 @@ def quantize_rows(rows: Array, block: int, source: str, scheme: Scheme) -> tuple
     """
     codes, found = scheme.quantize(blocked(rows, block), source)
     return codes.reshape(rows.shape[0], -1)[:, : rows.shape[1]], found
-

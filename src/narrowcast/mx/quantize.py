@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from narrowcast.catalog.formats import formats
-from narrowcast.errors import ConstraintError, FormatError
+from narrowcast.errors import ConstraintError, FormatError, UnsupportedCastError
 from narrowcast.mx.blocking import blocked
 from narrowcast.mx.operation import GROUP, MxQuant, scheme_of
 from narrowcast.mx.rules import NAN_BYTE
@@ -181,6 +181,8 @@ def shared_scales(
         [[127], [1.0]]
     """
     op = MxQuant(format=format, rule=str(ScaleRule.parse(rule, parameters)), block=block)
+    if op.rule == "mse2":
+        raise UnsupportedCastError("the scale of rule mse2 depends on every element.", hint="Use quantize(...).scale.")
     array = as_values(x)
     choices = Choices(semantics or Semantics(), frozenset(op.switches), "MxQuant")
     scheme = scheme_of(op, choices, Control())

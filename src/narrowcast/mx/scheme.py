@@ -105,9 +105,7 @@ class Scheme:
 
     def multipliers(self, codes: Array, largest: Array) -> Array:
         """Return what the elements of each block are multiplied by."""
-        return multipliers(
-            codes, largest, flush_byte0=self.flushes_byte0, flush_zero=self.rule.name.startswith("cann")
-        )
+        return multipliers(codes, largest, flush_byte0=self.flushes_byte0, flush_zero=self.rule.name.startswith("cann"))
 
     def scaled(self, blocks: Array, multiplier: Array) -> Array:
         """Multiply blocks by their multipliers.
