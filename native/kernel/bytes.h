@@ -27,6 +27,8 @@ NC_INLINE B max8(B a, B b) { return (B)_mm256_max_epu8((__m256i)a, (__m256i)b); 
 NC_INLINE B minus_or_0(B a, B b) { return (B)_mm256_subs_epu8((__m256i)a, (__m256i)b); }
 NC_INLINE B size_of(B a) { return (B)_mm256_abs_epi8((__m256i)a); }
 NC_INLINE B pick(B mask, B yes, B no) { return (B)_mm256_blendv_epi8((__m256i)no, (__m256i)yes, (__m256i)mask); }
+// The mask is bit 7 alone.
+NC_INLINE B pick_by_top(B mask, B yes, B no) { return pick(mask, yes, no); }
 NC_INLINE bool any8(B v) { return !_mm256_testz_si256((__m256i)v, (__m256i)v); }
 #elif defined(__SSE4_1__)
 NC_INLINE B spread16(const Table16& t) { return load<B>(t.entry); }
@@ -39,6 +41,7 @@ NC_INLINE B max8(B a, B b) { return (B)_mm_max_epu8((__m128i)a, (__m128i)b); }
 NC_INLINE B minus_or_0(B a, B b) { return (B)_mm_subs_epu8((__m128i)a, (__m128i)b); }
 NC_INLINE B size_of(B a) { return (B)_mm_abs_epi8((__m128i)a); }
 NC_INLINE B pick(B mask, B yes, B no) { return (B)_mm_blendv_epi8((__m128i)no, (__m128i)yes, (__m128i)mask); }
+NC_INLINE B pick_by_top(B mask, B yes, B no) { return pick(mask, yes, no); }
 NC_INLINE bool any8(B v) { return !_mm_testz_si128((__m128i)v, (__m128i)v); }
 #elif defined(__aarch64__)
 NC_INLINE B spread16(const Table16& t) { return load<B>(t.entry); }
@@ -49,6 +52,7 @@ NC_INLINE B max8(B a, B b) { return (B)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b); }
 NC_INLINE B minus_or_0(B a, B b) { return (B)vqsubq_u8((uint8x16_t)a, (uint8x16_t)b); }
 NC_INLINE B size_of(B a) { return (B)vreinterpretq_u8_s8(vabsq_s8((int8x16_t)a)); }
 NC_INLINE B pick(B mask, B yes, B no) { return (mask & yes) | (~mask & no); }
+NC_INLINE B pick_by_top(B mask, B yes, B no) { return pick((B)((S8)mask < 0), yes, no); }
 NC_INLINE bool any8(B v) { return vmaxvq_u8((uint8x16_t)v) != 0; }
 #endif
 
@@ -70,7 +74,7 @@ NC_INLINE Planes planes_of(const Raw& raw) {
   p.sign = raw.top;
   p.exponent = (raw.top + raw.top) - odd_exponent;
   p.fraction = (raw.next & 0x7F) | min8(raw.third | raw.low, all8(1));
-  p.nan = (B)(p.exponent == all8(255)) & (B)(p.fraction != all8(0));
+  p.nan = (B)(p.exponent == all8(255)) & ~(B)(p.fraction == all8(0));
   return p;
 }
 

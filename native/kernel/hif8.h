@@ -114,7 +114,7 @@ struct Hif8Step : Rule {
     code = pick((B)((S8)size > kMax), power, code);
     const B over = (B)(exponent > kMax) | (B)(code == all8(0x6F));
     code = pick(over, ends.limit, code);
-    const B sign = p.sign & 0x80 & (B)(code != all8(0));
+    const B sign = p.sign & 0x80 & ~(B)(code == all8(0));
     return pick(p.nan, ends.nan_code, code | sign);
   }
 

@@ -21,6 +21,7 @@ namespace {
 #include "minifloat.h"
 #include "half.h"
 #include "table.h"
+#include "decode.h"
 #include "float8.h"
 #include "hif8.h"
 #include "integer.h"

@@ -79,33 +79,6 @@ NC_INLINE void put_values(char* out, const char* values, int count, bool stream)
   __builtin_memcpy(out + 4 * i, values + 4 * i, 4 * (count - i));
 }
 
-NC_INLINE void look_up32(const uint8_t* codes, const uint32_t* table, char* out, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    uint64_t word;
-    __builtin_memcpy(&word, codes + i, 8);
-    for (int k = 0; k < 8; ++k) __builtin_memcpy(out + 4 * (i + k), &table[(word >> (8 * k)) & 0xFF], 4);
-  }
-  for (; i < n; ++i) __builtin_memcpy(out + 4 * i, &table[codes[i]], 4);
-}
-
-void decode_table8(const void* src, const void* table, void* dst, int64_t n, bool stream) {
-  const uint8_t* codes = static_cast<const uint8_t*>(src);
-  const uint32_t* entries = static_cast<const uint32_t*>(table);
-  char* out = static_cast<char*>(dst);
-  const int64_t head = stream ? elements_to_line(dst) : -1;
-  if (head < 0 || head > n) return look_up32(codes, entries, out, n);
-  look_up32(codes, entries, out, head);
-  codes += head, out += 4 * head, n -= head;
-  alignas(kBytes) char values[4 * kBlock];
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int count = n - at < kBlock ? (int)(n - at) : kBlock;
-    look_up32(codes + at, entries, values, count);
-    put_values(out + 4 * at, values, count, true);
-  }
-  stream_fence();
-}
-
 uint32_t round_table14(const void* src, const void* table, void* dst, int64_t n, bool stream) {
   const char* in = static_cast<const char*>(src);
   const uint32_t* entries = static_cast<const uint32_t*>(table);
