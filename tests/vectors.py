@@ -3,10 +3,12 @@
 They are not part of the package: a checkout on its own has none, and a test that needs one is skipped by name.
 """
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,3 +29,13 @@ def load(name: str) -> Mapping[str, np.ndarray]:
         pytest.skip(f"vector file {name}.npz is not beside this checkout")
     with np.load(path, allow_pickle=False) as file:
         return MappingProxyType({key: file[key] for key in file.files})
+
+
+@lru_cache(maxsize=4)
+def json_file(name: str) -> Mapping[str, Any]:
+    """Return the content of a JSON vector file, or skip the calling test with the file's name."""
+    path = FOLDER / f"{name}.json"
+    if not path.is_file():
+        pytest.skip(f"vector file {name}.json is not beside this checkout")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return MappingProxyType(content)

@@ -1,6 +1,6 @@
 """Disputed points. Each row keeps every claim; a ``Semantics`` selects one, and results record which."""
 
-from narrowcast.catalog import Catalog, cube, fixpipe_switches, mx_switches
+from narrowcast.catalog import Catalog, cube, fixpipe_switches, mx_switches, tile_switches
 from narrowcast.schema import Claim, Provenance, SwitchRow
 
 _DOC = Provenance.DOCUMENTED
@@ -260,6 +260,6 @@ ROWS: tuple[SwitchRow, ...] = (
     ),
 )
 
-ALL: tuple[SwitchRow, ...] = (*ROWS, *fixpipe_switches.ROWS, *cube.SWITCHES, *mx_switches.ROWS)
+ALL: tuple[SwitchRow, ...] = (*ROWS, *fixpipe_switches.ROWS, *cube.SWITCHES, *mx_switches.ROWS, *tile_switches.ROWS)
 
 switches: Catalog[SwitchRow] = Catalog("switch", {row.name: row for row in ALL}, {})
