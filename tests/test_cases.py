@@ -31,17 +31,15 @@ LATER = {
     "C063": "mx: msmodelslim's shared exponent",
     "C069": "fixpipe: range of the offset field",
 }
-HERE = (
-    "C001 C003 C005 C007 C008 C010 C016 C018 C019 C022 C023 C024 C026 C027 C032 C033 C037 C038 C039 C041 C042 C045 "
-    "C048 C049 C053 C055 C057 C059 C061 C062 C065 C066 C068"
-).split()
 
 
 def codes(values: object, name: str, rounding: str, **policy: object) -> list[int]:
     return nc.encode(np.asarray(values, np.float32), name, rounding=rounding, **policy).tolist()  # type: ignore[arg-type]
 
 
-def integers(values: object, name: str, rounding: str = "rn", *, dtype: type = np.float32, **policy: object) -> list[int]:
+def integers(
+    values: object, name: str, rounding: str = "rn", *, dtype: type = np.float32, **policy: object
+) -> list[int]:
     out = nc.encode(np.asarray(values, dtype), name, rounding=rounding, **policy)  # type: ignore[arg-type]
     return out.view({"s": f"i{out.itemsize}", "u": f"u{out.itemsize}"}[name[0]]).tolist()
 
@@ -52,7 +50,6 @@ def values_of(values: object, name: str, rounding: str, **policy: object) -> lis
 
 def test_every_case_is_here_or_named_as_later() -> None:
     written = {name[5:9].upper() for name in globals() if name.startswith("test_c0")}
-    assert written == set(HERE)
     assert not written & set(LATER)
     assert len(written) + len(LATER) == 47
 

@@ -156,7 +156,9 @@ def test_out_may_overlap_the_input() -> None:
     assert np.array_equal(buffer[1:], want)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 65, 127, 1023, 65535, 65536, 65537, 131073])
+@pytest.mark.parametrize(
+    "size", [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 65, 127, 1023, 65535, 65536, 65537, 131073]
+)
 def test_sizes_around_vector_widths_and_chunks(size: int) -> None:
     rng = np.random.default_rng(size)
     x = (rng.standard_normal(size) * 30).astype(np.float32)
@@ -235,7 +237,10 @@ def test_floating_point_state_and_warnings_are_left_alone() -> None:
                 nc.encode(bits.view(np.float32), name, saturate=saturate)
                 nc.encode(halves.view(np.float16), name, saturate=saturate)
                 nc.round_to(bits.view(np.float32), name, saturate=saturate)
-        nc.encode(bits.view(np.float32), "s8", nan="zero", saturate=False)
+        for name in ("s4", "s8", "u8", "s16", "s32", "s64"):
+            for saturate in (False, True):
+                nc.encode(bits.view(np.float32), name, nan="zero", saturate=saturate)
+                nc.encode(halves.view(np.float16), name, nan="zero", saturate=saturate)
         nc.encode(np.array([np.inf, 1e300, -1e300, 5e-324]), "e4m3", saturate=False)
     assert np.float32(1e-40) != 0
     assert np.float32(1e-38) * np.float32(1e-2) != 0

@@ -109,7 +109,8 @@ def test_hybrid_takes_single_and_half_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [np.array(["a"]), np.array([1j]), np.array([None]), np.array([True]), np.zeros(2, np.longdouble)],
+    "values",
+    [np.array(["a"]), np.array([1j]), np.array([None]), np.array([True]), np.zeros(2, np.longdouble)],
     ids=["text", "complex", "object", "bool", "longdouble"],
 )
 def test_values_of_no_source_type(values: np.ndarray) -> None:

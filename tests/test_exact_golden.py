@@ -38,11 +38,19 @@ def test_every_table_is_complete() -> None:
 
 @pytest.mark.parametrize("table", CAST_TABLES)
 def test_oracle_agrees(table: str) -> None:
-    wrong = [f"{r.where}: {of_oracle(r):#x}, row says {r.expected:#x}" for r in cast_rows(table) if of_oracle(r) != r.expected]
+    wrong = [
+        f"{r.where}: {of_oracle(r):#x}, row says {r.expected:#x}"
+        for r in cast_rows(table)
+        if of_oracle(r) != r.expected
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("table", CAST_TABLES)
 def test_package_agrees(table: str) -> None:
-    wrong = [f"{r.where}: {of_package(r):#x}, row says {r.expected:#x}" for r in cast_rows(table) if of_package(r) != r.expected]
+    wrong = [
+        f"{r.where}: {of_package(r):#x}, row says {r.expected:#x}"
+        for r in cast_rows(table)
+        if of_package(r) != r.expected
+    ]
     assert not wrong, "\n".join(wrong)

@@ -51,5 +51,8 @@ def compare_many(name: str, modes: Sequence[str], count: int) -> list[str]:
                 wrong[saturate] += np.count_nonzero(got != expected(values, name, mode, saturate=saturate))
                 total += values.size
         failures += [f"fp32 -> {name} {mode} saturate={s}: {n} inputs" for s, n in wrong.items() if n]
-    print(f"fp32 -> {name}: {total:,} casts, {len(failures)} modes differ, {time.perf_counter() - begin:.0f} s", flush=True)
+    print(
+        f"fp32 -> {name}: {total:,} casts, {len(failures)} modes differ, {time.perf_counter() - begin:.0f} s",
+        flush=True,
+    )
     return failures

@@ -2,7 +2,7 @@
 
 import csv
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from tests.oracle.grids import INTEGERS
 from tests.oracle.sources import DTYPES
 
 FOLDER = Path(__file__).parent
-CAST_TABLES = tuple(sorted(p.stem for p in FOLDER.glob("cast_*.csv"))) + ("disagreements",)
+CAST_TABLES = (*sorted(p.stem for p in FOLDER.glob("cast_*.csv")), "disagreements")
 SOURCE_DTYPES = {
     "fp32": DTYPES["float32"],
     "fp16": DTYPES["float16"],
@@ -44,7 +44,7 @@ def read(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(f))
 
 
-@lru_cache(maxsize=None)
+@cache
 def cast_rows(name: str) -> tuple[CastRow, ...]:
     """Return the rows of a cast table."""
     return tuple(map(cast_row, read(name)))

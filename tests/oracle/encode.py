@@ -1,14 +1,14 @@
 """Expected codes of whole arrays: thresholds from fractions, inputs placed by bisection on integers."""
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
-from tests.oracle.grids import INTEGERS, Grid, grid
+from tests.oracle.grids import INTEGERS, SCALE, Grid, grid
 from tests.oracle.hybrid import hybrid_codes
 from tests.oracle.integers import integer_codes
-from tests.oracle.sources import Split, first_key, split
+from tests.oracle.sources import Split, first_key, first_key_scaled, split
 
 MODES = ("rn", "rna", "rd", "ru", "rz", "ro")
 # what a mode does to the magnitude of a positive and of a negative number
@@ -22,9 +22,9 @@ ON_MAGNITUDE = {
 }
 
 
-def step_up(low: Fraction, high: Fraction, low_code: int, rule: str) -> tuple[Fraction, bool]:
+def step_up(low: int, high: int, low_code: int, rule: str) -> tuple[int, bool]:
     """Return (threshold, strict): a magnitude in [low, high] becomes `high` when >= threshold, or > if strict."""
-    middle = (low + high) / 2
+    middle = (low + high) // 2  # exact: scaled values are even
     if rule == "down":
         return high, False
     if rule == "up":
@@ -37,30 +37,33 @@ def step_up(low: Fraction, high: Fraction, low_code: int, rule: str) -> tuple[Fr
     return (high, False) if odd else (low, True)  # "odd": anything inexact goes to the odd neighbour
 
 
-@lru_cache(maxsize=None)
+@cache
 def thresholds(name: str, rule: str, kind: str) -> np.ndarray:
     """Return ascending uint64 keys: how many are <= the input's key is the index of the result in the grid."""
     g = grid(name)
     if name == "e8m0" and rule == "even":
         rule = "away"  # one significant digit has no even neighbour: the tie goes to the larger magnitude
     keys = []
-    for low, high, code in zip(g.values, g.values[1:], g.codes, strict=False):
+    for low, high, code in zip(g.scaled, g.scaled[1:], g.codes, strict=False):
         threshold, strict = step_up(low, high, code, rule)
-        key = first_key(threshold, kind, strict=strict)
+        if kind == "int":
+            key = first_key(Fraction(threshold, 2**SCALE), kind, strict=strict)
+        else:
+            key = first_key_scaled(threshold, SCALE, kind, strict=strict)
         if key >= 2**64:
             break  # beyond every uint64 source, as are all that follow
         keys.append(key)
     return np.array(keys, np.uint64)
 
 
-@lru_cache(maxsize=None)
+@cache
 def code_table(name: str, *, saturate: bool, negative: bool) -> np.ndarray:
     """Return the code for each index of the grid, the overflowed one (and e8m0's underflowed one) included."""
     g = grid(name)
     overflow = overflow_code(g, saturate=saturate)
     table = [*g.codes[:-1], overflow]
     if name == "e8m0":
-        table[0] = 0x00 if saturate else 0xFF
+        table[0] = 0x00  # below the range: the least value, saturating or not
         return np.full(len(table), 0xFF, np.int64) if negative else np.array(table, np.int64)
     if negative:
         table = [c if c == g.nan or (c == 0 and not g.negative_zero) else c | g.sign_bit for c in table]

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, cached_property
 
 TWO = Fraction(2)
+SCALE = 160  # 2**-159 is below half of the least value of any format here
 
 # name: exponent bits, fraction bits, bias, what the top exponent holds
 #   "ieee": infinity and NaN; "nan-max": only all-ones is NaN; "none": finite values only
@@ -32,7 +33,15 @@ INTEGERS = {
     "u32": (32, False),
     "s64": (64, True),
 }
-CANONICAL_NAN = {"fp16": 0x7E00, "bf16": 0x7FC0, "fp19": 0x3FE00, "e4m3": 0x7F, "e5m2": 0x7E, "hif8": 0x80, "e8m0": 0xFF}
+CANONICAL_NAN = {
+    "fp16": 0x7E00,
+    "bf16": 0x7FC0,
+    "fp19": 0x3FE00,
+    "e4m3": 0x7F,
+    "e5m2": 0x7E,
+    "hif8": 0x80,
+    "e8m0": 0xFF,
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,11 @@ class Grid:
     infinity: int | None
     sign_bit: int
     negative_zero: bool
+
+    @cached_property
+    def scaled(self) -> tuple[int, ...]:
+        """The values as even integers, in units of 2**-SCALE: fractions are slow for the large grids."""
+        return tuple(v.numerator << (SCALE - v.denominator.bit_length() + 1) for v in self.values)
 
     @property
     def max(self) -> Fraction:
@@ -88,7 +102,7 @@ def ieee_magnitude(code: int, fraction_bits: int, bias: int) -> Fraction:
     return (1 + Fraction(fraction, 2**fraction_bits)) * TWO ** (exponent - bias)
 
 
-@lru_cache(maxsize=None)
+@cache
 def grid(name: str) -> Grid:
     """Return the grid of a floating format."""
     if name == "hif8":

@@ -10,7 +10,7 @@ import numpy as np
 from tests.oracle.sources import Split
 
 # exponent magnitude -> fraction bits kept
-KEPT = {**{e: 3 for e in range(4)}, **{e: 2 for e in range(4, 8)}, **{e: 1 for e in range(8, 16)}}
+KEPT = {**dict.fromkeys(range(4), 3), **dict.fromkeys(range(4, 8), 2), **dict.fromkeys(range(8, 16), 1)}
 KEPT_TABLE = np.array([KEPT.get(abs(e), 0) for e in range(-23, 16)], np.int64)
 
 

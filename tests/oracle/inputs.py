@@ -1,7 +1,7 @@
 """Inputs chosen by structure: where a decision is made, one and two ulps beside it, and the edges of the source."""
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def special_keys(kind: str) -> list[int]:
     return [*edges, infinity + 1, quiet - 1, quiet, quiet + 1, infinity + normal - 1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def structured(name: str, kind: str, *, at_least: int = 100_000, ulps: int = 2) -> np.ndarray:
     """Return a read-only array of `kind` for a target format: every decision point with its neighbours, both signs,
     special values, then random bit patterns and random values of the format's own range up to `at_least`."""
@@ -94,7 +94,7 @@ def every(kind: str) -> np.ndarray:
     return np.arange(2**16, dtype=np.uint16).view(DTYPES[kind])
 
 
-@lru_cache(maxsize=None)
+@cache
 def integers(dtype: str) -> np.ndarray:
     """Return integers of a dtype: all of them up to 16 bits, else edges of every power of two and a sample."""
     info = np.iinfo(dtype)
@@ -103,8 +103,14 @@ def integers(dtype: str) -> np.ndarray:
     rng = np.random.default_rng(SEED)
     near = {s * (2**e + d) for e in range(info.bits + 1) for d in range(-3, 4) for s in (1, -1)}
     # ties of every significand width up to 24 bits
-    near |= {s * ((2**w + k) * 2**e + 2 ** (e - 1) + d) for w in (1, 2, 3, 7, 10, 23) for e in range(1, info.bits)
-             for k in (0, 1) for d in (-1, 0, 1) for s in (1, -1)}
+    near |= {
+        s * ((2**w + k) * 2**e + 2 ** (e - 1) + d)
+        for w in (1, 2, 3, 7, 10, 23)
+        for e in range(1, info.bits)
+        for k in (0, 1)
+        for d in (-1, 0, 1)
+        for s in (1, -1)
+    }
     edges = np.array(sorted(v for v in near if info.min <= v <= info.max), dtype)
     small = np.arange(max(info.min, -1000), 70_000).astype(dtype)
     any_bits = rng.integers(info.min, info.max, 20_000, dtype=dtype, endpoint=True)

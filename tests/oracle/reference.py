@@ -6,9 +6,7 @@ from fractions import Fraction
 from tests.oracle.grids import INTEGERS, Grid, grid, integer_range
 
 
-def reference(
-    value: Fraction, name: str, mode: str, *, saturate: bool, negative_zero: bool = False
-) -> int:
+def reference(value: Fraction, name: str, mode: str, *, saturate: bool, negative_zero: bool = False) -> int:
     """Return the code of a finite value. `negative_zero` tells -0 from 0."""
     if name in INTEGERS:
         return reference_integer(value, name, mode, saturate=saturate)
@@ -19,7 +17,7 @@ def reference(
     place = nearest_place(abs(value), negative, g, mode)
     if name == "e8m0":
         if place < 1:
-            return 0x00 if saturate else 0xFF
+            return 0x00
         if place >= 256:
             return 0xFE if saturate else 0xFF
         return place - 1

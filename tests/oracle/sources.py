@@ -52,17 +52,20 @@ def first_key(threshold: Fraction, kind: str, *, strict: bool) -> int:
     if kind == "int":
         whole = -(-threshold.numerator // threshold.denominator)
         return whole + 1 if strict and whole == threshold else whole
+    # every threshold of a format is a multiple of a power of two
+    return first_key_scaled(threshold.numerator, threshold.denominator.bit_length() - 1, kind, strict=strict)
+
+
+def first_key_scaled(numerator: int, scale: int, kind: str, *, strict: bool) -> int:
+    """Return the least key of a float source whose value is >= (or >) numerator * 2**-scale."""
     exponent_bits, fraction_bits = FLOAT_SOURCES[kind]
     # in units of the source's least subnormal, where subnormal keys are the value itself
-    unit = 2 - 2 ** (exponent_bits - 1) - fraction_bits
-    numerator, denominator = threshold.numerator, threshold.denominator
-    if unit < 0:
-        numerator <<= -unit
-    whole = numerator // denominator
+    scale += 2 - 2 ** (exponent_bits - 1) - fraction_bits
+    whole = numerator >> scale if scale >= 0 else numerator << -scale
     drop = max(whole.bit_length() - 1 - fraction_bits, 0)
-    significand, rest = divmod(numerator, denominator << drop)
-    key = (drop << fraction_bits) + significand  # the carry of a full significand lands in the exponent
-    return key + 1 if rest or strict else key
+    key = (drop << fraction_bits) + (whole >> drop)  # the carry of a full significand lands in the exponent
+    inexact = whole & ((1 << drop) - 1) or (scale > 0 and numerator & ((1 << scale) - 1))
+    return key + 1 if inexact or strict else key
 
 
 def value_of(key: int, kind: str) -> Fraction:
