@@ -16,24 +16,23 @@ def round_to_integral(values: Array, rounding: Rounding) -> Array:
     Returns:
         Array of the same dtype. Exact: float64 holds every operand and every result.
     """
-    wide = values.astype(np.float64)
-    match rounding:
-        case Rounding.RN:
-            result = np.rint(wide)
-        case Rounding.RNA:
-            truncated = np.trunc(wide)
-            with np.errstate(invalid="ignore"):
+    # A signalling NaN raises the invalid flag in each of these; it stays NaN.
+    with np.errstate(invalid="ignore"):
+        wide = values.astype(np.float64)
+        truncated = np.trunc(wide)
+        match rounding:
+            case Rounding.RN:
+                result = np.rint(wide)
+            case Rounding.RNA:
                 away = np.abs(wide - truncated) >= 0.5
-            result = truncated + np.where(away, np.copysign(1.0, wide), 0.0)
-        case Rounding.RD:
-            result = np.floor(wide)
-        case Rounding.RU:
-            result = np.ceil(wide)
-        case Rounding.RZ:
-            result = np.trunc(wide)
-        case Rounding.RO | Rounding.RH:
-            truncated = np.trunc(wide)
-            with np.errstate(invalid="ignore"):
+                result = truncated + np.where(away, np.copysign(1.0, wide), 0.0)
+            case Rounding.RD:
+                result = np.floor(wide)
+            case Rounding.RU:
+                result = np.ceil(wide)
+            case Rounding.RZ:
+                result = truncated
+            case Rounding.RO | Rounding.RH:
                 jam = (wide != truncated) & (np.fmod(truncated, 2.0) == 0.0)
-            result = truncated + np.where(jam, np.copysign(1.0, wide), 0.0)
-    return np.copysign(result, wide).astype(values.dtype)
+                result = truncated + np.where(jam, np.copysign(1.0, wide), 0.0)
+        return np.copysign(result, wide).astype(values.dtype)

@@ -16,32 +16,32 @@ from narrowcast.vector.saturation import Policy
 _DIRECTED = ("rd", "ru", "rz", "ro")
 
 
+_BF16_TO_HALF_RN = ("c-api", "bf16", "fp16", "rn")
+
+
 def conversion_switches(interface: str, source: str, target: str, mode: str) -> tuple[str, ...]:
     """Return the disputed points of a conversion."""
     pair = (source, target)
-    found = []
-    if mode == "rh":
-        found.append("hif8_hybrid_compare")
-    if target == "e4m3":
-        found.append("e4m3_overflow")
-    if pair in (("fp32", "fp16"), ("bf16", "fp16")) and mode in _DIRECTED:
-        found.append("directed_overflow")
-    if pair in (("fp16", "bf16"), ("hif8", "fp16")):
-        found.append("half_bf16_special")
-    if target in ("e2m1", "e1m2"):
-        found.append("fp4_zero_sign")
-    if pair == ("fp16", "s16"):
-        found.append("half_s16_wrap")
-    if pair == ("fp32", "fp32"):
-        found.append("integral_zero_sign")
-    if interface == "c-api" and pair == ("bf16", "fp16") and mode == "rn":
-        found += ["bfloat162half_rn", "directed_overflow"]
     rows = casts.rows(interface=interface, source=source, target=target)
-    if any(mode in row.also_accepts for row in rows):
-        found.append("cast_none")
-    if any(row.chip == "2201" and row.saturation is Saturation.INTEGER for row in rows):
-        found.append("integer_saturation_2201")
-    return tuple(found)
+    misnamed = (interface, source, target, mode) == _BF16_TO_HALF_RN
+    touched = {
+        "hif8_hybrid_compare": mode == "rh",
+        "e4m3_overflow": target == "e4m3",
+        "directed_overflow": _may_overflow_directed(source, target, mode) or misnamed,
+        "half_bf16_special": pair in (("fp16", "bf16"), ("hif8", "fp16")),
+        "fp4_zero_sign": target in ("e2m1", "e1m2"),
+        "half_s16_wrap": pair == ("fp16", "s16"),
+        "integral_zero_sign": pair == ("fp32", "fp32"),
+        "bfloat162half_rn": misnamed,
+        "cast_none": any(mode in row.also_accepts for row in rows),
+        "integer_saturation_2201": any(row.chip == "2201" and row.saturation is Saturation.INTEGER for row in rows),
+    }
+    return tuple(name for name, touches in touched.items() if touches)
+
+
+def _may_overflow_directed(source: str, target: str, mode: str) -> bool:
+    """Whether a directed mode meets values above the target's range: fp32 and bf16 reach far beyond fp16."""
+    return target == "fp16" and source in ("fp32", "bf16") and mode in _DIRECTED
 
 
 def convert(
@@ -74,25 +74,26 @@ def convert(
         values, mode = _dequantized(values, scale), "rn"
     elif mode == legality.NONE:
         mode = "rn"  # CAST_NONE rounds to nearest even where it cannot be exact
-    elif "bfloat162half_rn" in choices.declared:
+    elif (row.interface, row.source, row.target, mode) == _BF16_TO_HALF_RN:
         mode = choices.choose("bfloat162half_rn")
     saturate = rule.saturate
-    if "half_s16_wrap" in choices.declared:
+    if (row.source, row.target) == ("fp16", "s16"):
         saturate |= choices.choose("half_s16_wrap") == "limits"
-    cast = Cast(None, row.target, mode, saturate=saturate, nan=rule.nan, **_readings(choices))
+    cast = Cast(None, row.target, mode, saturate=saturate, nan=rule.nan, **_readings(row, mode, choices))
     codes = cast(values, out=out)
     if row.target in ("e2m1", "e1m2") and choices.choose("fp4_zero_sign") == "positive":
         codes[codes == target.code_mask ^ (target.code_mask >> 1)] = 0
     return codes
 
 
-def _readings(choices: Choices) -> dict[str, str]:
+def _readings(row: CastRow, mode: str, choices: Choices) -> dict[str, str]:
+    """How the disputed overflow and hybrid rules are read."""
     found = {}
-    if "hif8_hybrid_compare" in choices.declared:
+    if mode == "rh":
         found["hybrid_compare"] = choices.choose("hif8_hybrid_compare")
-    if "e4m3_overflow" in choices.declared:
+    if row.target == "e4m3":
         found["overflow"] = choices.choose("e4m3_overflow")
-    if "directed_overflow" in choices.declared and choices.choose("directed_overflow") == "ieee":
+    if _may_overflow_directed(row.source, row.target, mode) and choices.choose("directed_overflow") == "ieee":
         found["overflow"] = "ieee"
     return found
 
