@@ -3,6 +3,7 @@
 Nothing heavy is imported here or at the top of a command's file, so that ``--help`` answers at once.
 """
 
+import difflib
 import os
 import signal
 import sys
@@ -104,7 +105,7 @@ def _invoke(arguments: list[str]) -> int:
     except NarrowcastError as error:
         return _complain(str(error), REFUSED)
     except _UsageError as error:
-        return _complain(_usage(error), REFUSED)
+        return _complain(_usage(error, arguments), REFUSED)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -123,9 +124,23 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _usage(error: Any) -> str:
+def _usage(error: Any, arguments: list[str]) -> str:
     path = error.ctx.command_path if error.ctx else "narrowcast"
-    return f"{error.format_message().rstrip('.')}. See `{path} --help`."
+    message = error.format_message().rstrip(".")
+    if error.ctx and error.ctx.ignore_unknown_options:
+        message = _unknown_option(error.ctx.command, arguments) or message
+    return f"{message}. See `{path} --help`."
+
+
+def _unknown_option(command: Any, arguments: list[str]) -> str | None:
+    """Name the misspelt option that a command which takes negative numbers saw as a value."""
+    known = [name for p in command.params for name in (*p.opts, *p.secondary_opts) if name.startswith("--")]
+    for word in arguments:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name not in (*known, "--", "--help"):
+            close = difflib.get_close_matches(name, known, n=1)
+            return f"No such option: {name}" + (f" (did you mean {close[0]}?)" if close else "")
+    return None
 
 
 def _show_warning(

@@ -27,6 +27,7 @@ EPILOG = examples(
 
 
 def explain(
+    context: typer.Context,
     value: Annotated[str, typer.Argument(help="A value (448, -1e-9, inf, nan) or a code (0x7e).", show_default=False)],
     format: Annotated[
         str | None, typer.Option("--format", metavar="FORMAT", help="Read the code in this format.")
@@ -50,12 +51,9 @@ def explain(
     Fields, the exact value, the neighbours on both sides, the tie between them, the rule, the result with and
     without saturation, who states it, and which questions are open.
     """
-    if value.startswith("--"):
-        raise typer.BadParameter(f"no such option {value}")
-    if format is None and to is None:
-        raise typer.BadParameter("say which format: --format FORMAT reads a code, --to FORMAT explains a cast")
-    if format is not None and to is not None:
-        raise typer.BadParameter("--format reads a code and --to explains a cast: give one of them")
+    if value.startswith("--") or (format is None) == (to is None):
+        wrong = "say which format" if format is None else "give one of them"
+        raise typer.BadParameter(f"{wrong}: --format FORMAT reads a code, --to FORMAT explains a cast", context)
     from narrowcast.insight.exact import parse
     from narrowcast.insight.explain import explain_cast, explain_code
 

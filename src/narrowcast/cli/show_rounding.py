@@ -98,7 +98,7 @@ def _samples(row: "Format") -> list[tuple[str, dict[str, str]]]:
 
 def _print_samples(row: "Format", samples: list[tuple[str, dict[str, str]]]) -> None:
     modes = list(dict.fromkeys(mode for _, results in samples for mode in results))
-    print(f"\nfp32 -> {row.name}, value by value (* the format's default)\n")
+    print(f"\nthe same values in {row.name}, mode by mode (* the format's default)\n")
     columns = [Column("mode"), *(Column(value, right=True) for value, _ in samples)]
     rows = []
     for mode in modes:
@@ -116,5 +116,6 @@ def _print_chip_modes(name: str) -> None:
         found.setdefault(row.chip, {}).setdefault(row.source, modes)
     print()
     for chip in CHIPS:
-        pairs = "; ".join(f"{source} -> {name}: {modes}" for source, modes in found.get(chip, {}).items())
-        line(f"on {chip}", pairs or f"no conversion to {name}")
+        pairs = [f"{source:6} -> {name}: {modes}" for source, modes in found.get(chip, {}).items()]
+        for i, text in enumerate(pairs or [f"no conversion to {name}"]):
+            line("" if i else f"on {chip}", text)

@@ -13,13 +13,14 @@ from narrowcast.catalog import casts
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import rounding as resolve_rounding
 from narrowcast.catalog.rounding import roundings
-from narrowcast.errors import FormatError, UnsupportedCastError
+from narrowcast.errors import FormatError, UnsupportedCastError, unknown_name
 from narrowcast.insight.anatomy import Reading, read_code
 from narrowcast.insight.exact import Number, floor_log2, parse
 from narrowcast.insight.open_points import OpenPoint, encode_settings, open_points
 from narrowcast.insight.placing import Hybrid, Place, decide, hybrid, place
 from narrowcast.insight.typed import in_source, values_of
 from narrowcast.operation.semantics import Semantics
+from narrowcast.quant.cast import NAN_POLICIES
 from narrowcast.schema import FloatFormat, Format, IntFormat, Magnitudes, Rounding, TaperedFormat
 
 DEFAULT_SOURCE = "fp32"
@@ -194,6 +195,8 @@ def explain_cast(
         ('0x58', '1/2', '0x58', '0x59')
     """
     target, origin = formats[to], formats[source]
+    if nan not in NAN_POLICIES:
+        raise unknown_name("NaN policy", nan, NAN_POLICIES)
     mode = target.default_rounding if rounding is None else resolve_rounding(rounding)
     semantics = semantics or Semantics()
     code, changed = in_source(value, origin)
