@@ -1,5 +1,7 @@
 """The arithmetic of a legal conversion, whichever interface asked for it, and the disputed points it may read."""
 
+from functools import cache
+
 import numpy as np
 
 from narrowcast.catalog import casts
@@ -19,6 +21,7 @@ _DIRECTED = ("rd", "ru", "rz", "ro")
 _BF16_TO_HALF_RN = ("c-api", "bf16", "fp16", "rn")
 
 
+@cache
 def conversion_switches(interface: str, source: str, target: str, mode: str) -> tuple[str, ...]:
     """Return the disputed points of a conversion."""
     pair = (source, target)
@@ -68,8 +71,9 @@ def convert(
     if row.saturation is Saturation.EXACT:
         return _stored(_widened(values, row, target), out)
     if row.source == row.target == "fp32":
-        rounded = round_to_integral(values, mode)
-        return _stored(positive_zeros(rounded, choices).view(target.code_dtype), out)
+        positive = choices.choose("integral_zero_sign") == "positive"
+        rounded = round_to_integral(values, mode, positive_zero=positive)
+        return _stored(rounded.view(target.code_dtype), out)
     if scale is not None:
         values, mode = _dequantized(values, scale), "rn"
     elif mode == legality.NONE:
@@ -111,12 +115,6 @@ def _dequantized(values: Array, scale: np.float32) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         small: Array = values.astype(np.float32) * np.float32(2.0**-17)
         return np.asarray(small * scale * np.float32(2.0**17))
-
-
-def positive_zeros(values: Array, choices: Choices) -> Array:
-    if choices.choose("integral_zero_sign") == "positive":
-        values[values == 0] = 0
-    return values
 
 
 def _stored(codes: Array, out: Array | None) -> Array:

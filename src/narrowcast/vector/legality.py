@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from narrowcast.catalog import casts
 from narrowcast.catalog.casts import CastRow
@@ -44,6 +45,7 @@ def mode_name(mode: str | Rounding | None) -> str | None:
     return resolve_rounding(mode).value
 
 
+@cache
 def default_mode(interface: str, source: str, target: str) -> str:
     """Return the mode of a conversion when none is named: the only one, or the first of rn and rna it has."""
     found = casts.rows(interface=interface, source=source, target=target)

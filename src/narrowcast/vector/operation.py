@@ -15,7 +15,7 @@ from narrowcast.quant import decode, pack
 from narrowcast.schema import Format
 from narrowcast.vector import legality
 from narrowcast.vector.arrays import Array, check_destination, dtype_of, source_values
-from narrowcast.vector.conversion import conversion_switches, convert, positive_zeros
+from narrowcast.vector.conversion import conversion_switches, convert
 from narrowcast.vector.integral import round_to_integral
 from narrowcast.vector.masks import Mask, element_mask, repeat_mask
 from narrowcast.vector.rules import CAST_RULES, count_even, is_packed
@@ -238,12 +238,13 @@ class VectorRound:
             raise refusal.error()
         fmt = formats[self.format]
         values = source_values(inputs["src"], fmt)
-        result = round_to_integral(values, integrals[self.function].rounding)
-        if self.format != "fp32" and choices.choose("integral_special") == "saturate" and control.ctrl48 == 0:
-            result[np.isnan(result)] = 0
-            result[np.isposinf(result)] = fmt.max
-            result[np.isneginf(result)] = fmt.min
-        result = positive_zeros(result, choices)
+        wide = self.format == "fp32"
+        result = round_to_integral(
+            values,
+            integrals[self.function].rounding,
+            saturate=not wide and choices.choose("integral_special") == "saturate" and control.ctrl48 == 0,
+            positive_zero=choices.choose("integral_zero_sign") == "positive",
+        )
         check_destination(out, result.shape, result.dtype, at_least=False)
         if out is None:
             return result
