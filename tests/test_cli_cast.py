@@ -1,5 +1,6 @@
 """``cast``: files of any layout give what encode gives, and a refusal leaves nothing behind."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,14 @@ def test_refused_with_one_line_and_no_output(
     shown = capsys.readouterr()
     assert shown.out == "" and message in shown.err and shown.err.count("\n") == 1
     assert names() == before
+
+
+def test_a_full_disk_leaves_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    np.save("in.npy", values())
+    monkeypatch.setattr("narrowcast.checkpoint.cast_file.write_header", full)
+    assert main(["cast", "in.npy", "-o", "out.npy", "--to", "s8"]) == 2
+    assert "cannot write out.npy: the disk is full" in capsys.readouterr().err
+    assert names() == ["in.npy"]

@@ -159,7 +159,8 @@ def cast_file(
     sidecar = output.with_name(output.name + SIDECAR)
     tally = _Tally()
     audits: list[tuple[int, Audit]] = []
-    with atomic_output(output, force) as file, atomic_output(sidecar, force) as note:
+    # The array is the inner one: a disk that fills up while it is written is reported under its name.
+    with atomic_output(sidecar, force) as note, atomic_output(output, force) as file:
         write_header(file, result_dtype, array.shape, array.fortran_order)
         done = 0
         for piece in array.chunks(CHUNK_ELEMENTS):
@@ -194,6 +195,7 @@ def cast_file(
             audit=_merge(audits, array) if audited else None,
         )
         note.write(_note(result, cast).encode())
+        note.flush()
     return result
 
 
