@@ -11,7 +11,7 @@ from narrowcast.errors import ShapeError
 
 Array = npt.NDArray[Any]
 
-_SLAB = 1 << 20  # elements handled at once
+_SLAB = 1 << 18  # elements handled at once
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,17 @@ class Blocks:
         if not self.shape:
             return ()
         return tuple(-(-n // b) for n, b in zip(shape, self.sizes(shape), strict=True))
+
+    def rows(self, array: Array) -> Array | None:
+        """View an array as [blocks, elements], None unless each block is one contiguous run of equal length."""
+        sizes = self.sizes(array.shape)
+        lengths = [min(size, n) for size, n in zip(sizes, array.shape, strict=True)]
+        spans = [length == n for length, n in zip(lengths, array.shape, strict=True)]
+        first = next((axis for axis, length in enumerate(lengths) if length > 1), array.ndim)
+        contiguous = array.flags.c_contiguous and all(spans[first + 1 :])
+        if array.size == 0 or not contiguous or (first < array.ndim and array.shape[first] % lengths[first]):
+            return None
+        return array.reshape(-1, int(np.prod(lengths, dtype=np.int64)))
 
     def reduce(self, array: Array, ufunc: np.ufunc) -> Array:
         """Reduce every block with a ufunc; returns an array of ``grid`` shape."""

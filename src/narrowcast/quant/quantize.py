@@ -23,7 +23,7 @@ from narrowcast.quant.scales import (
     scale_of,
     search_mse,
 )
-from narrowcast.schema import Format, IntFormat
+from narrowcast.schema import Format, IntFormat, Rounding
 
 NONFINITE_POLICIES = ("error", "saturate", "keep")
 
@@ -108,9 +108,12 @@ def quantize(
     encoder = _Encoder(row, blocks, Cast(None, row.name, mode, saturate, _nan_policy(row, nonfinite)))
     if method == "mse" and scale is None:
         scales = search_mse(array, blocks, scales, lambda part, s: encoder.values(part, s))
-    codes = np.empty(array.shape, dtype=row.code_dtype)
-    for elements, where in blocks.slabs(array.shape):
-        codes[elements] = encoder.codes(array[elements], scales[where], None if offsets is None else offsets[where])
+    codes = encoder.fused(array, scales, offsets)
+    if codes is None:
+        codes = np.empty(array.shape, dtype=row.code_dtype)
+        for elements, where in blocks.slabs(array.shape):
+            offset_here = None if offsets is None else offsets[where]
+            codes[elements] = encoder.codes(array[elements], scales[where], offset_here)
     record = Record(
         rule=f"{method if scale is None else 'given scale'}, {'symmetric' if offsets is None else 'asymmetric'}",
         rounding=mode.value,
@@ -140,8 +143,6 @@ class _Encoder:
         return self.cast.round_to(self.scaled(part, scale))
 
     def codes(self, part: Array, scale: Array, offset: Array | None) -> Array:
-        if self._fused(part, scale, offset):
-            return kernels.quantize_rows(part, np.broadcast_to(scale, (part.shape[0], 1))[:, 0], self.row)
         quotient = self.scaled(part, scale)
         if offset is None:
             return self.cast(quotient)
@@ -149,18 +150,16 @@ class _Encoder:
         wide = Cast(None, "s32", self.cast.mode, True, self.cast.nan)(quotient).view(np.int32).astype(np.int64)
         return self.cast(wide + self.blocks.expand(offset, part.shape).astype(np.int64))
 
-    def _fused(self, part: Array, scale: Array, offset: Array | None) -> bool:
-        """Whether one kernel divides, rounds and clamps whole rows."""
-        return (
-            offset is None
-            and part.dtype == np.float32
-            and part.ndim == 2
-            and self.row.name == "s8"
-            and self.cast.mode.value == "rn"
-            and self.cast.saturate
-            and self.cast.nan == "zero"
-            and (scale.ndim == 0 or scale.shape == (part.shape[0], 1))
-        )
+    def fused(self, array: Array, scale: Array, offset: Array | None) -> Array | None:
+        """Divide, round, offset and clamp in one kernel, None where there is none for this cast."""
+        small = isinstance(self.row, IntFormat) and self.row.bits <= 8
+        plain = self.cast.mode is Rounding.RN and self.cast.saturate and self.cast.nan == "zero"
+        rows = self.blocks.rows(array) if small and plain and array.dtype == np.float32 else None
+        if rows is None:
+            return None
+        assert isinstance(self.row, IntFormat)
+        offsets = None if offset is None else offset.reshape(-1)
+        return kernels.quantize_rows(rows, scale.reshape(-1), self.row, offsets).reshape(array.shape)
 
 
 def _compute_dtype(part: Array) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from narrowcast import kernels
 from narrowcast.errors import FormatError, unknown_name
 from narrowcast.quant.arrays import Array
 from narrowcast.quant.blocks import Blocks
@@ -34,6 +35,12 @@ def absmax(array: Array, blocks: Blocks, nonfinite: str) -> Array:
     Raises:
         FormatError: non-finite values under ``nonfinite="error"``, with their number and the first index.
     """
+    rows = blocks.rows(array) if array.dtype == np.float32 else None
+    if rows is not None:
+        largest, has_nan, has_infinity = kernels.absmax_rows(rows)
+        if has_nan or has_infinity:
+            _refuse_nonfinite(array, nonfinite)
+        return largest.reshape(blocks.grid(array.shape))
     dtype = "float64" if array.dtype.name in ("float64", "int32", "uint32", "int64", "uint64") else "float32"
     result = np.zeros(blocks.grid(array.shape), dtype=dtype)
     for elements, where in blocks.slabs(array.shape):
