@@ -38,7 +38,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         tool.write_text(TOOL)
         tool.chmod(0o755)
     path = os.pathsep.join([str(folder), str(scripts), os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
+    return {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
