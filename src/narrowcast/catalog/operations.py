@@ -9,6 +9,8 @@ OPERATIONS: dict[str, str] = {
     "TDequant": "narrowcast.tile.dequantize",
     "TDequantScalar": "narrowcast.tile.scalar",
     "TMov": "narrowcast.tile.move",
+    "TQuant": "narrowcast.tile.quantize",
+    "TQuantMx": "narrowcast.tile.quantize_mx",
     "TQuantScalar": "narrowcast.tile.scalar",
     "VectorCast": "narrowcast.vector.operation",
     "VectorRound": "narrowcast.vector.operation",

@@ -4,6 +4,8 @@ from narrowcast.tile.dequantize import TDequant, tdequant
 from narrowcast.tile.events import Program, RecordEvent
 from narrowcast.tile.memory import GlobalTensor, tload, tstore
 from narrowcast.tile.move import TMov, tmov
+from narrowcast.tile.quantize import TQuant, tquant
+from narrowcast.tile.quantize_mx import TQuantMx, tquant_mx
 from narrowcast.tile.scalar import TDequantScalar, TQuantScalar
 from narrowcast.tile.tile import Tile
 from narrowcast.tile.types import Order, Pad, Role, TileType
@@ -18,11 +20,15 @@ __all__ = [
     "TDequant",
     "TDequantScalar",
     "TMov",
+    "TQuant",
+    "TQuantMx",
     "TQuantScalar",
     "Tile",
     "TileType",
     "tdequant",
     "tload",
     "tmov",
+    "tquant",
+    "tquant_mx",
     "tstore",
 ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,19 +13,13 @@ from narrowcast.tile import dequantize_rules
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.scalar import TDequantScalar, issue, multiplier_word, scalar
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, TileType, aligned
+from narrowcast.tile.types import Array, TileType, aligned, tile_type
 
 COLUMN = "tdequant_parameter_column"
 TAIL = "tdequant_tail_predicate"
 X90 = "tdequant_kirinx90"
 LANES = 64
 _CHUNK = 1 << 16
-
-
-@cache
-def tile_type(text: str) -> TileType:
-    """Read a tile type, once per text."""
-    return TileType.parse(text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -404,6 +404,12 @@ def boxes_fit(tile: TileType) -> Iterator[str]:
 RULES = (valid_inside_static, rows_are_aligned, boxes_fit)
 
 
+@cache
+def tile_type(text: str) -> TileType:
+    """Read a tile type, once per text."""
+    return TileType.parse(text)
+
+
 def require_legal(tile: TileType) -> TileType:
     """Return the type, or raise one error with every rule it breaks."""
     refuse(tile.rules(), f"tile {tile.short}")
