@@ -6,6 +6,7 @@ OPERATIONS: dict[str, str] = {
     "Fixpipe": "narrowcast.fixpipe.operation",
     "CastOp": "narrowcast.operation.cast",
     "MxQuant": "narrowcast.mx.operation",
+    "TCvt": "narrowcast.tile.convert",
     "TDequant": "narrowcast.tile.dequantize",
     "TDequantScalar": "narrowcast.tile.scalar",
     "TMov": "narrowcast.tile.move",

@@ -109,7 +109,7 @@ ROWS: tuple[SwitchRow, ...] = (
                 source="asc-devkit:Reg boundary values; MemBV for 2201 float -> float",
             ),
         ),
-        defaults={"device": "ieee", "device:2201": "positive"},
+        defaults={"device": "ieee", "device:2201": "positive", "pto-isa": "ieee"},
         conflict=True,
         example="fp32 -0.3, rint: 0x80000000 or 0x00000000",
     ),

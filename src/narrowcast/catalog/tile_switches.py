@@ -119,4 +119,25 @@ ROWS: tuple[SwitchRow, ...] = (
         conflict=True,
         example="exponents of rows 0 and 1: E[0,0] E[0,1] E[1,0] E[1,1], or E[0,0] E[1,0] E[2,0] ...",
     ),
+    SwitchRow(
+        name="tcvt_edge_alignment",
+        question="What does an unsaturated TCVT of fp32 or fp16 to s16 or s8 give for infinity?",
+        claims=(
+            Claim(
+                value="torch",
+                means="it goes through a saturating s32, whose low bits remain: +inf is -1, -inf is 0",
+                provenance=_OWN,
+                source="pto-isa:a5/TCvt.hpp, a2a3/TCvt.hpp with EDGE_CASE_ALIGN_ENABLE 1, as they are",
+            ),
+            Claim(
+                value="vector",
+                means="the vector cast's own rule: infinity gives the integer's limit",
+                provenance=_DOC,
+                source="asc-devkit:Reg boundary values; the headers with EDGE_CASE_ALIGN_ENABLE 0",
+            ),
+        ),
+        defaults={"device": "torch"},
+        conflict=True,
+        example="fp16 inf -> s8, not saturating: -1 or 127",
+    ),
 )

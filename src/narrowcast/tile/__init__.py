@@ -1,5 +1,6 @@
 """PTO tiles: memory with a layout and a valid region, and the instructions that quantize on it."""
 
+from narrowcast.tile.convert import TCvt, tcvt
 from narrowcast.tile.dequantize import TDequant, tdequant
 from narrowcast.tile.events import Program, RecordEvent
 from narrowcast.tile.memory import GlobalTensor, tload, tstore
@@ -17,6 +18,7 @@ __all__ = [
     "Program",
     "RecordEvent",
     "Role",
+    "TCvt",
     "TDequant",
     "TDequantScalar",
     "TMov",
@@ -25,6 +27,7 @@ __all__ = [
     "TQuantScalar",
     "Tile",
     "TileType",
+    "tcvt",
     "tdequant",
     "tload",
     "tmov",
