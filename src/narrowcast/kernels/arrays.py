@@ -1,4 +1,4 @@
-"""Feed flat, contiguous, native arrays to a step, whatever the caller's arrays look like, without copying them whole."""
+"""Feed flat, contiguous, native arrays to a step, whatever the caller's arrays look like, copying none whole."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,7 +34,8 @@ def elementwise(source: Array, out: Array, step: Step) -> int:
         return step(source.reshape(-1), out.reshape(-1))
     seen = 0
     native = [a.dtype.newbyteorder("=") for a in (source, out)]
-    with np.nditer(
+    nditer: Any = np.nditer  # its stub misspells the operand flag "contig"
+    with nditer(
         [source, out],
         flags=["external_loop", "buffered", "delay_bufalloc"],
         op_flags=[["readonly", "contig", "nbo", "aligned"], ["writeonly", "contig", "nbo", "aligned"]],
@@ -55,13 +56,35 @@ def blocks(size: int) -> Iterator[slice]:
         yield slice(begin, min(begin + BLOCK, size))
 
 
-def in_blocks(work: Callable[[Array, Array], int]) -> Step:
-    """Make a step out of work that wants small arrays."""
+class Room:
+    """Scratch arrays of one block: fresh ones for every operation would cost more than the operation."""
+
+    def __init__(self, size: int) -> None:
+        self._words = [np.empty(size, dtype=np.uint32) for _ in range(4)]
+        self._indices = np.empty(size, dtype=np.intp)
+
+    def words(self, which: int, size: int) -> Array:
+        """uint32 scratch number 0 to 3."""
+        return self._words[which][:size]
+
+    def indices(self, size: int) -> Array:
+        """Scratch for the indices of a lookup."""
+        return self._indices[:size]
+
+
+Work = Callable[[Array, Array, Room], int]
+"""A step on one block, with scratch."""
+
+
+def in_blocks(work: Work) -> Step:
+    """Make a step out of work that wants small arrays, and whose overflows and NaN are no news."""
 
     def step(source: Array, out: Array) -> int:
         seen = 0
-        for piece in blocks(source.size):
-            seen |= work(source[piece], out[piece])
+        room = Room(min(source.size, BLOCK))
+        with np.errstate(all="ignore"):
+            for piece in blocks(source.size):
+                seen |= work(source[piece], out[piece], room)
         return seen
 
     return step

@@ -4,8 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from narrowcast.kernels import compiled, plain
-from narrowcast.kernels.arrays import SEEN_NAN, Array, Step, carrier, elementwise, in_blocks
+from narrowcast.kernels import bitwise, compiled, plain
+from narrowcast.kernels.arrays import SEEN_NAN, Array, Room, Step, Work, carrier, elementwise, in_blocks
 from narrowcast.kernels.checks import holds_nan, nan_error
 from narrowcast.kernels.library import native
 from narrowcast.kernels.tables import Rule
@@ -14,8 +14,20 @@ from narrowcast.schema import Format, IntFormat, Rounding
 _STEPS = 256  # distinct casts kept ready
 
 
+def _through_fp32(source: str, rule: Rule) -> bool:
+    """Whether a wide source may be rounded to odd fp32 first: the target's grid is far coarser than fp32's."""
+    if source not in ("float64", "int32", "uint32") or rule.rounding == "rh" or rule.overflow == "ieee":
+        return False
+    target = rule.format
+    if isinstance(target, IntFormat):
+        return source == "float64" and target.bits <= 16 and rule.saturate
+    return target.bits <= 19
+
+
 @lru_cache(maxsize=_STEPS)
 def _encode_step(source: str, rule: Rule) -> Step:
+    if _through_fp32(source, rule):
+        return in_blocks(_odd_first(_encode_step("float32", rule)))
     module = native()
     step = None if module is None else compiled.encode_step(module, source, rule)
     return step or plain.encode_step(source, rule)
@@ -28,15 +40,24 @@ def _decode_step(name: str) -> Step:
     return step or plain.decode_step(name)
 
 
+def _odd_first(step: Step) -> Work:
+    def work(src: Array, dst: Array, room: Room) -> int:
+        return step(bitwise.odd_fp32(src.astype(np.float64, copy=False)), dst)
+
+    return work
+
+
 @lru_cache(maxsize=_STEPS)
 def _round_step(source: str, rule: Rule) -> Step:
+    if _through_fp32(source, rule):
+        return in_blocks(_odd_first(_round_step("float32", rule)))
     module = native()
     step = plain.round_step(source, rule) if module is None else compiled.round_step(module, source, rule)
     if step is not None:
         return step
     encode, decode, dtype = _encode_step(source, rule), _decode_step(rule.target), np.dtype(rule.format.code_dtype)
 
-    def work(src: Array, dst: Array) -> int:
+    def work(src: Array, dst: Array, room: Room) -> int:
         codes = np.empty(src.size, dtype=dtype)
         seen = encode(src, codes)
         decode(codes, dst)

@@ -1,50 +1,63 @@
-"""Steps in NumPy: the same tables, and the few conversions NumPy and ml_dtypes do faster than a table.
-
-They run on blocks that stay in the cache, so a chain of whole-array operations costs little more than one.
-"""
-
-from collections.abc import Callable
+"""Steps in NumPy: the same tables, integer arithmetic, and what ml_dtypes converts faster than either."""
 
 import ml_dtypes
 import numpy as np
 
 from narrowcast import numerics
 from narrowcast.catalog.formats import formats
-from narrowcast.kernels.arrays import SEEN_NAN, Array, Step, in_blocks
+from narrowcast.kernels import bitwise
+from narrowcast.kernels.arrays import SEEN_NAN, Array, Room, Step, Work, in_blocks
 from narrowcast.kernels.tables import (
     Rule,
     codes14,
     codes_of_patterns,
     fits_index14,
-    index14,
     limits,
     values14,
     values_of_codes,
 )
 from narrowcast.schema import IntFormat
 
-_ABS = np.uint32(0x7FFFFFFF)
-_INFINITY = np.uint32(0x7F800000)
+_SHORT = ("float16", "bfloat16", "int16", "uint16", "int8", "uint8")
+_HALVES = ("bf16", "fp16")
 
 
 def encode_step(source: str, rule: Rule) -> Step:
     """Choose how NumPy encodes a source under a rule; the specification itself where nothing is faster."""
+    target = rule.format
     if source == "float32":
-        if fits_index14(rule):
-            return in_blocks(_by_index14(codes14(rule)))
-        if rule.rounding == "rn" and rule.overflow == "after-rounding" and rule.target in ("bf16", "fp16"):
-            return in_blocks(_to_half(rule))
-        if rule.target == "bf16" and rule.overflow == "after-rounding":
-            return in_blocks(_to_bf16(rule))
-        if isinstance(rule.format, IntFormat) and rule.format.bits <= 32 and rule.saturate and rule.rounding != "ro":
-            return in_blocks(_to_integer(rule, rule.format))
-    if source in ("float16", "bfloat16", "int16", "uint16", "int8", "uint8"):
+        work = _from_fp32(rule)
+        if work is not None:
+            return in_blocks(work)
+    if source in _SHORT:
         return in_blocks(_by_pattern(codes_of_patterns(source, rule)))
+    if isinstance(target, IntFormat) and np.dtype(source).kind in "iu":
+        return in_blocks(bitwise.between_integers(target, rule.saturate))
     return in_blocks(_by_specification(source, rule))
 
 
-def _by_specification(source: str, rule: Rule) -> Callable[[Array, Array], int]:
-    def work(src: Array, dst: Array) -> int:
+def _from_fp32(rule: Rule) -> Work | None:
+    target = rule.format
+    if fits_index14(rule):
+        return _by_index14(codes14(rule))
+    if rule.rounding == "rh":
+        return bitwise.to_hybrid(rule, codes14(nearest(rule)))
+    if rule.target in _HALVES and rule.overflow == "after-rounding":
+        if rule.rounding == "rn":
+            return _to_nearest_half(rule)
+        return bitwise.to_half(rule, limits(rule))
+    if isinstance(target, IntFormat) and target.bits <= 32 and rule.saturate and rule.rounding != "ro":
+        return bitwise.to_integer(rule, target)
+    return None
+
+
+def nearest(rule: Rule) -> Rule:
+    """What hybrid rounding becomes once the magnitude lies on the grid."""
+    return Rule(rule.target, "rna", rule.saturate, rule.nan)
+
+
+def _by_specification(source: str, rule: Rule) -> Work:
+    def work(src: Array, dst: Array, room: Room) -> int:
         values = src.view(ml_dtypes.bfloat16) if source == "bfloat16" else src
         dst[...] = rule.apply(values)
         return SEEN_NAN if values.dtype.kind == "f" and np.isnan(values).any() else 0
@@ -52,93 +65,39 @@ def _by_specification(source: str, rule: Rule) -> Callable[[Array, Array], int]:
     return work
 
 
-def _by_pattern(table: Array) -> Callable[[Array, Array], int]:
-    def work(src: Array, dst: Array) -> int:
-        np.take(table, src.view(f"uint{8 * src.itemsize}"), out=dst, mode="clip")
+def _by_pattern(table: Array) -> Work:
+    def work(src: Array, dst: Array, room: Room) -> int:
+        index = room.indices(src.size)
+        np.copyto(index, src.view(f"uint{8 * src.itemsize}"), casting="unsafe")
+        bitwise.look_up(table, index, dst)
         return 0
 
     return work
 
 
-def _by_index14(table: Array) -> Callable[[Array, Array], int]:
-    def work(src: Array, dst: Array) -> int:
+def _by_index14(table: Array) -> Work:
+    def work(src: Array, dst: Array, room: Room) -> int:
         bits = src.view(np.uint32)
-        np.take(table, index14(bits), out=dst, mode="clip")
-        return _seen(bits)
+        bitwise.look_up(table, bitwise.index14(bits, room), dst)
+        return bitwise.has_nan(bits, room)
 
     return work
 
 
-def _seen(bits: Array) -> int:
-    return SEEN_NAN if (bits & _ABS).max(initial=0) > _INFINITY else 0
-
-
-def _to_half(rule: Rule) -> Callable[[Array, Array], int]:
+def _to_nearest_half(rule: Rule) -> Work:
     """Let ml_dtypes or NumPy round to nearest even, then replace what they make of infinity and NaN."""
     ends = limits(rule)
-    dtype = np.dtype(ml_dtypes.bfloat16 if rule.target == "bf16" else np.float16)
-    infinity = {"bf16": 0x7F80, "fp16": 0x7C00}[rule.target]
+    infinity, dtype = (0x7F80, ml_dtypes.bfloat16) if rule.target == "bf16" else (0x7C00, np.float16)
 
-    def work(src: Array, dst: Array) -> int:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            dst[...] = src.astype(dtype).view(np.uint16)
-        # One reduction settles the common case: infinities and NaN have the largest codes of their sign.
-        if (dst & np.uint16(0x7FFF)).max(initial=0) < infinity:
+    def work(src: Array, dst: Array, room: Room) -> int:
+        np.copyto(dst.view(dtype), src, casting="unsafe")
+        # Infinities and NaN have the largest codes of their sign: two reductions settle the common case.
+        if dst.view(np.int16).max() < infinity and dst.max() < infinity + 0x8000:
             return 0
         magnitude = dst & np.uint16(0x7FFF)
-        np.copyto(dst, np.uint16(ends.over) | (dst & np.uint16(0x8000)), where=magnitude == infinity)
         nan = magnitude > infinity
+        np.copyto(dst, np.uint16(ends.over) | (dst & np.uint16(0x8000)), where=magnitude == infinity)
         np.copyto(dst, np.uint16(ends.nan), where=nan)
-        return SEEN_NAN if nan.any() else 0
-
-    return work
-
-
-def _to_bf16(rule: Rule) -> Callable[[Array, Array], int]:
-    ends = limits(rule)
-    low = np.uint32(0xFFFF)
-
-    def up(bits: Array, magnitude: Array) -> Array:
-        match rule.rounding:
-            case "rna":
-                return (magnitude + np.uint32(0x8000)) >> np.uint32(16)
-            case "ro":
-                return (((magnitude & low) + low) | magnitude) >> np.uint32(16)
-            case "rz":
-                return magnitude >> np.uint32(16)
-            case mode:
-                negative = (bits >> np.uint32(31)) * low
-                return (magnitude + (negative if mode == "rd" else low - negative)) >> np.uint32(16)
-
-    def work(src: Array, dst: Array) -> int:
-        bits = src.view(np.uint32)
-        magnitude = bits & _ABS
-        code = np.minimum(up(bits, magnitude), np.uint32(ends.over))
-        code |= (bits >> np.uint32(16)) & np.uint32(0x8000)
-        nan = magnitude > _INFINITY
-        np.copyto(code, np.uint32(ends.nan), where=nan)
-        dst[...] = code
-        return SEEN_NAN if nan.any() else 0
-
-    return work
-
-
-def _to_integer(rule: Rule, target: IntFormat) -> Callable[[Array, Array], int]:
-    """Round and clamp in float64, which holds every fp32, its half, and every 32-bit integer."""
-
-    def integral(x: Array) -> Array:
-        match rule.rounding:
-            case "rna":
-                return np.trunc(x + np.copysign(0.5, x))
-            case mode:
-                return {"rn": np.rint, "rd": np.floor, "ru": np.ceil, "rz": np.trunc}[mode](x)
-
-    def work(src: Array, dst: Array) -> int:
-        wide = src.astype(np.float64)
-        nan = np.isnan(wide)
-        np.copyto(wide, 0.0, where=nan)
-        whole = np.clip(integral(wide), target.min, target.max).astype(np.int64)
-        dst[...] = whole & target.code_mask
         return SEEN_NAN if nan.any() else 0
 
     return work
@@ -151,30 +110,32 @@ def decode_step(name: str) -> Step:
         return in_blocks(_from_bf16)
     if target.bits > 16:
         return in_blocks(_decode_wide(name))
-    table = values_of_codes(name) if target.bits <= 8 else numerics.decode_table(target)
-    return in_blocks(_by_pattern(table))
+    return in_blocks(_by_pattern(values_of_codes(name) if target.bits <= 8 else numerics.decode_table(target)))
 
 
-def _decode_wide(name: str) -> Callable[[Array, Array], int]:
+def _decode_wide(name: str) -> Work:
     target = formats[name]
 
-    def work(src: Array, dst: Array) -> int:
+    def work(src: Array, dst: Array, room: Room) -> int:
         dst[...] = numerics.decode(src, target)
         return 0
 
     return work
 
 
-def _from_bf16(src: Array, dst: Array) -> int:
-    bits = dst.view(np.uint32)
-    np.left_shift(src, np.uint32(16), out=bits, dtype=np.uint32)
-    if (src & np.uint16(0x7FFF)).max(initial=0) > 0x7F80:
+def _from_bf16(src: Array, dst: Array, room: Room) -> int:
+    np.copyto(dst, src.view(ml_dtypes.bfloat16))
+    if src.view(np.int16).max() > 0x7F80 or src.max() > 0xFF80:
         np.copyto(dst, np.float32(np.nan), where=np.isnan(dst))
     return 0
 
 
 def round_step(source: str, rule: Rule) -> Step | None:
     """Choose how NumPy rounds fp32 to a format's values in one lookup; None where codes come first."""
-    if source == "float32" and fits_index14(rule):
+    if source != "float32":
+        return None
+    if fits_index14(rule):
         return in_blocks(_by_index14(values14(rule)))
+    if rule.rounding == "rh":
+        return in_blocks(bitwise.to_hybrid(rule, values14(nearest(rule))))
     return None

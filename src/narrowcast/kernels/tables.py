@@ -71,16 +71,6 @@ def fits_index14(rule: Rule) -> bool:
     return max(b.fraction_bits for b in target.binades) <= 3
 
 
-def index14(bits: Array) -> Array:
-    """Index of each fp32 bit pattern."""
-    below = np.uint32((1 << 18) - 1)
-    index = bits & below
-    index += below
-    index |= bits
-    index >>= np.uint32(18)
-    return index
-
-
 @lru_cache(maxsize=1)
 def _representatives() -> Array:
     """One fp32 for each 14-bit index."""
