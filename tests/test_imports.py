@@ -9,7 +9,7 @@ import sys
 import pytest
 
 HEAVY = ("numpy", "plotly", "jinja2", "safetensors")
-COMMANDS = ("show", "explain", "cast", "quantize", "survey", "info")
+COMMANDS = ("show", "explain", "cast", "quantize", "survey", "plan", "info")
 SUBCOMMANDS = ("show formats", "show rounding", "show casts")
 
 LOADED = "import sys, json; {code}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from narrowcast.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from narrowcast import layout, mx, vector
+    from narrowcast import advise, layout, mx, vector
+    from narrowcast.advise import plan
     from narrowcast.catalog.formats import formats
     from narrowcast.catalog.rounding import roundings
     from narrowcast.catalog.switches import switches
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
         UnsupportedCastError,
         UnverifiedWarning,
     )
-    from narrowcast.operation import Audit, CastOp, Control, Finding, Semantics, audit, execute, from_json, to_json
+    from narrowcast.operation import Audit, CastOp, Control, Finding, Semantics, execute, from_json, to_json
+    from narrowcast.operation.audit import audit
     from narrowcast.quant import (
         Blocks,
         Cast,
@@ -36,16 +38,17 @@ if TYPE_CHECKING:
         encode,
         flush_subnormals,
         pack,
-        quantize,
         round_to,
         unpack,
     )
+    from narrowcast.quant.quantize import quantize
 
 _ERRORS = (
     "CheckpointError ConstraintError EncodingError FormatError NarrowcastError OutputError ShapeError "
     "UnknownNameError UnsupportedCastError UnverifiedWarning"
 )
 _HOMES = {
+    "narrowcast.advise": "plan",
     "narrowcast.catalog.formats": "formats",
     "narrowcast.catalog.rounding": "roundings",
     "narrowcast.catalog.switches": "switches",
@@ -54,7 +57,7 @@ _HOMES = {
     "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PACKAGES = ("layout", "mx", "vector")
+_PACKAGES = ("advise", "layout", "mx", "vector")
 
 __all__ = [
     "Audit",
@@ -76,6 +79,7 @@ __all__ = [
     "UnsupportedCastError",
     "UnverifiedWarning",
     "__version__",
+    "advise",
     "audit",
     "decode",
     "dequantize",
@@ -87,6 +91,7 @@ __all__ = [
     "layout",
     "mx",
     "pack",
+    "plan",
     "quantize",
     "round_to",
     "roundings",

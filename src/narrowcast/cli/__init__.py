@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli import cast, explain, info, quantize, show, survey
+from narrowcast.cli import cast, explain, info, plan, quantize, show, survey
 from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
@@ -64,6 +64,7 @@ for _function, _module, _short in (
     (cast.cast, cast, "Cast the array of a .npy file to a format."),
     (quantize.quantize, quantize, "Quantize the weights of a checkpoint to one format."),
     (survey.survey, survey, "Survey what each format would do to a checkpoint."),
+    (plan.plan, plan, "Plan what quantizing a matrix product's result costs."),
     (info.info, info, "Show versions, kernels, threads and variables."),
 ):
     _settings = {**CONTEXT, **getattr(_module, "PARSING", {})}
