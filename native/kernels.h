@@ -13,8 +13,8 @@ enum Rounding : int { RN = 0, RNA = 1, RD = 2, RU = 3, RZ = 4, RO = 5 };
 // How the HiF8 hybrid rounding compares the discarded bits with its threshold.
 enum HybridCompare : int { GE = 0, GT = 1, GE_NONZERO = 2 };
 
-// Bits of the value that an encoder returns: what its input contained.
-enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2 };
+// Bits of the value that an encoder returns: what its input contained. SEEN_UNDECIDED: blocks whose codes do not stand.
+enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2, SEEN_UNDECIDED = 4 };
 
 // Targets with a kernel on byte planes; every other 8-bit or 4-bit one goes through a table.
 enum Float8 : int { E4M3 = 0, E5M2 = 1, HIF8 = 2, E2M1 = 3 };
@@ -29,6 +29,24 @@ struct IntegerTarget {
   uint32_t negative_limit;  // largest magnitude of a negative one; 0 for an unsigned target
   uint32_t mask;            // the code's bits
   int bytes;                // bytes of a code: 1, 2 or 4
+};
+
+// One code a byte, or two for X2.
+enum MxElement : int {
+  MX_E4M3 = 0, MX_E5M2 = 1, MX_E2M1 = 2, MX_E1M2 = 3, MX_E3M2 = 4, MX_E2M3 = 5, MX_E2M1X2 = 6, MX_E1M2X2 = 7
+};
+
+// A block-scaling rule: the byte of a block by its largest magnitude's exponent field, one up from a fraction on, and
+// the element format.
+struct MxRule {
+  const uint32_t* threshold;  // by exponent field: the fraction from which `high` holds; zero counts as field 0
+  const uint8_t* low;
+  const uint8_t* high;
+  bool flush_byte0;    // byte 0 makes every element zero
+  bool drop_negative;  // an element of exactly -0 becomes +0
+  uint8_t nan_code;    // of every element of a block with byte 255
+  uint32_t limit_code;  // what overflow becomes
+  MxElement element;
 };
 
 struct Kernels {
@@ -69,6 +87,10 @@ struct Kernels {
   // Largest finite magnitude, as fp32 bits.
   uint32_t (*absmax)(const void* src, int64_t n, uint32_t* largest);
 
+  // One row of blocks of `block` elements: codes, and a scale byte for each block; ties to even or away.
+  uint32_t (*mx_row)(const void* src, void* codes, void* scales, int64_t n, int64_t block, bool away,
+                     const MxRule* rule);
+
   void (*pack4)(const void* src, void* dst, int64_t n);
   void (*unpack4)(const void* src, void* dst, int64_t n);
 
@@ -77,6 +99,8 @@ struct Kernels {
   void (*limit_4to2)(const void* src, void* dst, int64_t n);
   void (*limit_1to4)(const void* src, void* dst, int64_t n);
   void (*limit_4to4)(const void* src, void* dst, int64_t n);
+  void (*limit_2to1)(const void* src, void* dst, int64_t n);  // n bytes of output
+  void (*limit_1to2)(const void* src, void* dst, int64_t n);  // n bytes of input
   uint32_t (*limit_read)(const void* src, int64_t n);
 };
 

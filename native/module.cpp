@@ -327,6 +327,36 @@ void bind_rows(nb::module_& m) {
   });
 }
 
+void bind_blocks(nb::module_& m) {
+  // Rows of `columns` elements, each in blocks of `block`; the last of a row may be short.
+  m.def("mx_rows", [](Floats src, Array<uint8_t> codes, Array<uint8_t> scales, int64_t columns, int64_t block,
+                      bool away, Array<const uint32_t> threshold, Bytes low, Bytes high, bool flush_byte0,
+                      bool drop_negative, int nan_code, uint32_t limit_code, int element, int threads) {
+    const int64_t n = static_cast<int64_t>(src.size());
+    need(threshold, 256), need(low, 256), need(high, 256);
+    if (columns < 1 || block < 32 || block % 32 || n % columns) throw nb::value_error("rows of unequal length");
+    const int64_t per_row = (columns + block - 1) / block, blocks = n / columns * per_row;
+    if (static_cast<int64_t>(scales.size()) != blocks) throw nb::value_error("one scale for each block");
+    if (element < MX_E4M3 || element > MX_E1M2X2) throw nb::value_error("unknown element format");
+    const int per_byte = element >= MX_E2M1X2 ? 2 : 1;
+    const int64_t row_bytes = (columns + per_byte - 1) / per_byte;
+    if (static_cast<int64_t>(codes.size()) != n / columns * row_bytes) throw nb::value_error("codes of another size");
+    const MxRule rule{threshold.data(), low.data(), high.data(), flush_byte0, drop_negative,
+                      static_cast<uint8_t>(nan_code), limit_code, static_cast<MxElement>(element)};
+    // Grains count elements; a thread takes the whole blocks that begin in its share of them.
+    return spread(n, threads, [&](int64_t b, int64_t e) {
+      uint32_t seen = 0;
+      by_rows(per_row, b * blocks / n, e * blocks / n, [&](int64_t row, int64_t first, int64_t count) {
+        const int64_t at = (first - row * per_row) * block;
+        const int64_t size = count * block < columns - at ? count * block : columns - at;
+        seen |= kernels->mx_row(src.data() + row * columns + at, codes.data() + row * row_bytes + at / per_byte,
+                                scales.data() + first, size, block, away, &rule);
+      });
+      return seen;
+    });
+  });
+}
+
 void bind_limits(nb::module_& m) {
   m.def("limit_4to1", [](Floats src, Array<uint8_t> dst, int threads) {
     spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
@@ -352,6 +382,20 @@ void bind_limits(nb::module_& m) {
       return 0u;
     });
   });
+  m.def("limit_2to1", [](Bytes src, Array<uint8_t> dst, int threads) {
+    if (src.size() != 2 * dst.size()) throw nb::value_error("two bytes become one");
+    spread(static_cast<int64_t>(dst.size()), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_2to1(src.data() + 2 * b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
+  m.def("limit_1to2", [](Bytes src, Array<uint8_t> dst, int threads) {
+    if (2 * src.size() != dst.size()) throw nb::value_error("one byte becomes two");
+    spread(static_cast<int64_t>(src.size()), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_1to2(src.data() + b, dst.data() + 2 * b, e - b);
+      return 0u;
+    });
+  });
   m.def("limit_read", [](Floats src, int threads) {
     return spread(static_cast<int64_t>(src.size()), threads, [&](int64_t b, int64_t e) {
       return kernels->limit_read(src.data() + b, e - b);
@@ -368,10 +412,12 @@ NB_MODULE(_native, m) {
   m.def("nearest_even", [] { return kernels->nearest_even(); });
   m.def("cache_bytes", [] { return cache_bytes; });
   m.attr("SEEN_NAN") = static_cast<int>(SEEN_NAN);
+  m.attr("SEEN_UNDECIDED") = static_cast<int>(SEEN_UNDECIDED);
   m.attr("SEEN_INF") = static_cast<int>(SEEN_INF);
   bind_encoders(m);
   bind_decoders(m);
   bind_rounders(m);
   bind_rows(m);
+  bind_blocks(m);
   bind_limits(m);
 }

@@ -32,12 +32,15 @@ HOT = {
     "round_hybrid": 150,
     "quantize_row": 20,
     "absmax": 8,
+    "mx_row": 1000,
     "pack4": 8,
     "unpack4": 5,
     "limit_4to1": 5,
     "limit_4to2": 3,
     "limit_1to4": 3,
     "limit_4to4": 2,
+    "limit_2to1": 3,
+    "limit_1to2": 2,
     "limit_read": 4,
 }
 # Operands of a vector instruction that uses the level's whole width.

@@ -72,33 +72,41 @@ struct Minifloat8 {
   B nan = {};
 
   // Class of the rounded magnitude, from the class before: 0 and 1 are zero, kNormal and up normal.
-  NC_ALWAYS B round(const Planes& p, B& fraction) {
-    nan |= p.nan;
-    const B group = min8(minus_or_0(p.exponent, all8(kBelow)), all8(kTop));
+  template <bool Away = false>
+  NC_ALWAYS B round(const Planes& p, B below, B& fraction) const {
+    const B group = min8(minus_or_0(p.exponent, below), all8(kTop));
     const B index = min8(group, all8(kNormal));
     const B odd_bit = look16(spread16(last()), index);
-    const B odd = (B)((p.fraction & odd_bit) == odd_bit);
+    const B odd = Away ? (B)(index != all8(0)) : (B)((p.fraction & odd_bit) == odd_bit);  // where a tie goes up
     fraction = p.fraction + look16(spread16(half()), index) - odd;
     return group - (B)((S8)fraction < 0);
   }
 
-  NC_ALWAYS B code(const Raw& raw) {
-    const Planes p = planes_of(raw);
+  // Code of the magnitude times 2^(kBelow - below).
+  template <bool Away = false>
+  NC_ALWAYS B magnitude(const Planes& p, B below) const {
     B fraction;
-    const B group = round(p, fraction);
+    const B group = round<Away>(p, below, fraction);
     const B index = min8(group, all8(kNormal));
     const B first = (minus_or_0(group, all8(kNormal - 1)) << FractionBits) + look16(spread16(subnormal()), index);
     const B top = (fraction >> 4) & look16(spread16(stay()), index);
     const B down = look16(spread16(kShiftDown), top + look16(spread16(place()), index));
-    const B code = min8(first + down, ends.limit);
+    return min8(first + down, ends.limit);
+  }
+
+  NC_ALWAYS B code(const Raw& raw) {
+    const Planes p = planes_of(raw);
+    nan |= p.nan;
+    const B code = magnitude(p, all8(kBelow));
     const B sign = p.sign & 0x80 & ~(B)(code == ends.signless);
     return pick(p.nan, ends.nan_code, code | sign);
   }
 
   NC_ALWAYS void value(const Raw& raw, B& high, B& next) {
     const Planes p = planes_of(raw);
+    nan |= p.nan;
     B fraction;
-    const B group = round(p, fraction);
+    const B group = round(p, all8(kBelow), fraction);
     fraction &= look16(spread16(keep()), min8(group, all8(kNormal)));
     const B some = (B)(group > all8(1));
     const B exponent = (group + all8(kBelow)) & some;

@@ -34,6 +34,21 @@ void limit_1to4(const void* src, void* dst, int64_t n) {
   }
 }
 
+void limit_2to1(const void* src, void* dst, int64_t n) {
+  const uint8_t* in = static_cast<const uint8_t*>(src);
+  uint8_t* out = static_cast<uint8_t*>(dst);
+  for (; n >= kBytes; n -= kBytes, in += 2 * kBytes, out += kBytes)
+    store(out, join_bytes(load<H>(in) >> 8, load<H>(in + kBytes) >> 8));
+  for (; n > 0; --n, in += 2) *out++ = in[1];
+}
+
+void limit_1to2(const void* src, void* dst, int64_t n) {
+  const uint8_t* in = static_cast<const uint8_t*>(src);
+  uint8_t* out = static_cast<uint8_t*>(dst);
+  for (; n >= kBytes / 2; n -= kBytes / 2, in += kBytes / 2, out += kBytes) store(out, widen_bytes(in));
+  for (; n > 0; --n, out += 2) out[0] = *in++, out[1] = 0;
+}
+
 uint32_t limit_read(const void* src, int64_t n) {
   const char* in = static_cast<const char*>(src);
   U a = {}, b = {}, c = {}, d = {};

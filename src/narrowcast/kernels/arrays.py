@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -15,9 +16,12 @@ BLOCK = 1 << 16
 SEEN_NAN = 1
 
 
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
 def carrier(values: Array) -> Array:
     """View bfloat16 as uint16: NumPy's own iterator and the compiled module know no ml_dtypes."""
-    return values.view(np.uint16) if values.dtype.name == "bfloat16" else values
+    return values.view(np.uint16) if values.dtype == _BFLOAT16 else values
 
 
 def elementwise(source: Array, out: Array, step: Step) -> int:

@@ -1,7 +1,10 @@
 """Encode, decode and round arrays of any shape: the best step for the source and the rule, over all elements."""
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from narrowcast.kernels import bitwise, compiled, plain
@@ -12,6 +15,7 @@ from narrowcast.kernels.tables import Rule
 from narrowcast.schema import Format, IntFormat, Rounding
 
 _STEPS = 256  # distinct casts kept ready
+_NIBBLES = (np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.uint4))
 
 
 def _through_fp32(source: str, rule: Rule) -> bool:
@@ -72,17 +76,35 @@ def _value_dtype(fmt: Format) -> str:
     return "float32"
 
 
-def _run(step: Step, rule: Rule, values: Array, out: Array) -> None:
-    # A table of patterns reports nothing, and refusing must not depend on the path.
-    if rule.refuses_nan and values.dtype.itemsize == 2 and holds_nan(values):
-        raise nan_error(values, rule)
-    if elementwise(carrier(values), out, step) & SEEN_NAN and rule.refuses_nan:
-        raise nan_error(values, rule)
+@dataclass(frozen=True)
+class _Plan:
+    """What one source dtype and one rule come to, resolved once."""
+
+    step: Step
+    rule: Rule
+    refuses_nan: bool
+    reports_nan: bool  # a table of 16-bit patterns does not
+
+    def run(self, values: Array, out: Array) -> None:
+        if self.refuses_nan and not self.reports_nan and holds_nan(values):
+            raise nan_error(values, self.rule)
+        if elementwise(carrier(values), out, self.step) & SEEN_NAN and self.refuses_nan:
+            raise nan_error(values, self.rule)
+
+
+@lru_cache(maxsize=_STEPS)
+def _encode_plan(dtype: np.dtype[Any], rule: Rule) -> _Plan:
+    return _Plan(_encode_step(dtype.name, rule), rule, rule.refuses_nan, dtype.itemsize != 2)
+
+
+@lru_cache(maxsize=_STEPS)
+def _round_plan(dtype: np.dtype[Any], rule: Rule) -> _Plan:
+    return _Plan(_round_step(dtype.name, rule), rule, rule.refuses_nan, dtype.itemsize != 2)
 
 
 def _widened(values: Array) -> Array:
     """Give 4-bit integers a byte each: NumPy's iterator does not know them."""
-    return values.astype(np.int8) if values.dtype.name in ("int4", "uint4") else values
+    return values.astype(np.int8) if values.dtype in _NIBBLES else values
 
 
 def encode(
@@ -118,7 +140,7 @@ def encode(
     values = _widened(values)
     if out is None:
         out = np.empty(values.shape, dtype=target.code_dtype)
-    _run(_encode_step(values.dtype.name, rule), rule, values, out)
+    _encode_plan(values.dtype, rule).run(values, out)
     return out
 
 
@@ -138,7 +160,7 @@ def round_to(
     values = _widened(values)
     if out is None:
         out = np.empty(values.shape, dtype=np.float32)
-    _run(_round_step(values.dtype.name, rule), rule, values, out)
+    _round_plan(values.dtype, rule).run(values, out)
     return out
 
 

@@ -7,6 +7,7 @@ index apart, as long as the format keeps at most three fraction bits in a binade
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -19,8 +20,7 @@ from narrowcast.schema import Format, IntFormat, Magnitudes, Rounding
 _KEPT = 32  # a few rules are in use at a time; an fp32 value table takes 64 KiB
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What decides the code of a value: the target and every policy, by name, so that it is cheap to look up."""
 
     target: str

@@ -1,0 +1,1 @@
+"""How fast the conversions are, against the machine's limit and against other libraries: ``python -m bench``."""

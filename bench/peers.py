@@ -1,0 +1,188 @@
+"""The same conversions by other libraries, where they have them.
+
+A slow library gets a slice of the input, which flatters it: the slice stays nearer to the processor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Build = Callable[[dict[str, Array], int], Callable[[], object]]
+
+NAMES = ("ml_dtypes", "en_dtypes", "gfloat", "onnxruntime", "torch")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One library's way of one workload; ``build`` gets the inputs, cut to ``elements``, and the thread count."""
+
+    library: str
+    workload: str
+    elements: int
+    build: Build
+
+
+def missing() -> list[str]:
+    """Libraries that are not installed."""
+    return [name for name in NAMES if find_spec(name) is None]
+
+
+def peers() -> list[Peer]:
+    """Every peer whose library is installed."""
+    absent = missing()
+    return [peer for peer in _PEERS if peer.library not in absent]
+
+
+def _as(dtype: Any, key: str = "x") -> Build:
+    return lambda inputs, threads: lambda: inputs[key].astype(dtype)
+
+
+def _from(dtype: Any) -> Build:
+    return lambda inputs, threads: lambda: inputs["codes"].view(dtype).astype(np.float32)
+
+
+def _and_back(dtype: Any) -> Build:
+    return lambda inputs, threads: lambda: inputs["x"].astype(dtype).astype(np.float32)
+
+
+def _hifloat8() -> Any:
+    import en_dtypes
+
+    return en_dtypes.hifloat8
+
+
+def _en(make: Callable[[Any], Build]) -> Build:
+    return lambda inputs, threads: make(_hifloat8())(inputs, threads)
+
+
+def _gfloat(what: str) -> Build:
+    def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+        import gfloat
+        from gfloat.formats import format_info_ocp_e4m3 as info
+
+        match what:
+            case "encode":
+                return lambda: gfloat.encode_ndarray(
+                    info, gfloat.round_ndarray(info, inputs["x"].astype(np.float64), sat=True)
+                )
+            case "decode":
+                return lambda: gfloat.decode_ndarray(info, inputs["codes"])
+            case _:
+                return lambda: gfloat.round_ndarray(info, inputs["x"].astype(np.float64), sat=True)
+
+    return build
+
+
+def _torch(what: str) -> Build:
+    def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+        import torch
+
+        torch.set_num_threads(threads)
+        dtype = {"e4m3": torch.float8_e4m3fn, "bf16": torch.bfloat16, "fp16": torch.float16}
+        match what:
+            case "decode":
+                codes = torch.from_numpy(inputs["codes"]).view(torch.float8_e4m3fn)
+                return lambda: codes.to(torch.float32)
+            case "fake-quant":
+                x = torch.from_numpy(inputs["x"])
+                return lambda: x.to(torch.float8_e4m3fn).to(torch.float32)
+            case "rows":
+                rows, scale = torch.from_numpy(inputs["rows"]), torch.from_numpy(inputs["scale"])
+                zero = torch.zeros(scale.shape, dtype=torch.int32)
+                return lambda: torch.quantize_per_channel(rows, scale, zero, 0, torch.qint8)
+            case _:
+                x = torch.from_numpy(inputs["x"])
+                return lambda: x.to(dtype[what])
+
+    return build
+
+
+def _onnxruntime(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+    """Run QuantizeLinear over rows; the model is four protobuf messages, so the onnx package isn't needed."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    rows, scale = inputs["rows"], inputs["scale"]
+    session = onnxruntime.InferenceSession(_quantize_linear_model(), options, providers=["CPUExecutionProvider"])
+    feeds = {"x": rows, "scale": scale, "zero": np.zeros(scale.size, dtype=np.int8)}
+    return lambda: session.run(None, feeds)
+
+
+def _message(*fields: tuple[int, bytes | int | str]) -> bytes:
+    """Encode protobuf fields: integers as varints, text and messages with their length."""
+
+    def varint(n: int) -> bytes:
+        out = bytearray()
+        while True:
+            out.append((n & 0x7F) | (0x80 if n > 0x7F else 0))
+            n >>= 7
+            if not n:
+                return bytes(out)
+
+    encoded = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            encoded += varint(number << 3) + varint(value)
+        else:
+            raw = value.encode() if isinstance(value, str) else value
+            encoded += varint(number << 3 | 2) + varint(len(raw)) + raw
+    return encoded
+
+
+def _quantize_linear_model() -> bytes:
+    def tensor(name: str, element_type: int, axes: tuple[str, ...]) -> bytes:
+        dimensions = _message(*((1, _message((2, axis))) for axis in axes))
+        return _message((1, name), (2, _message((1, _message((1, element_type), (2, dimensions))))))
+
+    floats, int8 = 1, 3
+    axis = _message((1, "axis"), (3, 0), (20, 2))
+    node = _message((1, "x"), (1, "scale"), (1, "zero"), (2, "y"), (4, "QuantizeLinear"), (5, axis))
+    graph = _message(
+        (1, node),
+        (2, "rows"),
+        (11, tensor("x", floats, ("r", "c"))),
+        (11, tensor("scale", floats, ("r",))),
+        (11, tensor("zero", int8, ("r",))),
+        (12, tensor("y", int8, ("r", "c"))),
+    )
+    return _message((1, 8), (7, graph), (8, _message((1, ""), (2, 13))))
+
+
+_E4M3, _BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
+_ALL, _MEDIUM, _SMALL = 1 << 24, 1 << 20, 1 << 16
+
+_PEERS = (
+    Peer("ml_dtypes", "fp32 -> e4m3 rn", _MEDIUM, _as(_E4M3)),
+    Peer("ml_dtypes", "e4m3 -> fp32", _MEDIUM, _from(_E4M3)),
+    Peer("ml_dtypes", "fp32 -> bf16 rn", _ALL, _as(_BF16)),
+    Peer("ml_dtypes", "fake-quant e4m3 rn", _MEDIUM, _and_back(_E4M3)),
+    Peer("en_dtypes", "fp32 -> hif8 rna", _MEDIUM, _en(_as)),
+    Peer("en_dtypes", "hif8 -> fp32", _MEDIUM, _en(_from)),
+    Peer("en_dtypes", "fake-quant hif8 rna", _MEDIUM, _en(_and_back)),
+    Peer("gfloat", "fp32 -> e4m3 rn", _SMALL, _gfloat("encode")),
+    Peer("gfloat", "e4m3 -> fp32", _SMALL, _gfloat("decode")),
+    Peer("gfloat", "fake-quant e4m3 rn", _SMALL, _gfloat("round")),
+    Peer("onnxruntime", "fp32 -> s8 per row", _ALL, _onnxruntime),
+    Peer("torch", "fp32 -> e4m3 rn", _ALL, _torch("e4m3")),
+    Peer("torch", "e4m3 -> fp32", _MEDIUM, _torch("decode")),
+    Peer("torch", "fp32 -> bf16 rn", _ALL, _torch("bf16")),
+    Peer("torch", "fp32 -> fp16 rn", _ALL, _torch("fp16")),
+    Peer("torch", "fake-quant e4m3 rn", _ALL, _torch("fake-quant")),
+    Peer("torch", "fp32 -> s8 per row", _MEDIUM, _torch("rows")),
+)
+
+
+def cut(inputs: dict[str, Array], elements: int) -> dict[str, Array]:
+    """Give a peer as much of the inputs as it is measured on; rows stay whole."""
+    if "rows" not in inputs:
+        return {name: array[:elements] for name, array in inputs.items()}
+    rows, scale = inputs["rows"], inputs["scale"]
+    count = max(1, elements // rows.shape[1])
+    return {"rows": rows[:count], "scale": scale[:count]}

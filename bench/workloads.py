@@ -1,0 +1,180 @@
+"""What is measured: each conversion with its inputs, its reused output, its limit kernel and its expected result."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import narrowcast as nc
+from narrowcast import kernels, numerics
+from narrowcast.catalog.formats import formats
+from narrowcast.schema import IntFormat, Rounding
+
+Array = np.ndarray[Any, Any]
+Call = Callable[[], object]
+
+COLUMNS = 4096
+SAMPLE = 1 << 16  # elements that are verified before timing
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One conversion of ``size`` elements, as a caller in a loop would write it."""
+
+    name: str
+    call: Call
+    limit: Call | None
+    check: Callable[[], bool]
+    inputs: dict[str, Array] = field(default_factory=dict)  # what peers convert
+
+
+def values(size: int) -> Array:
+    """fp32 values over many binades, most within the range of the 8-bit formats."""
+    rng = np.random.default_rng(size)
+    x = rng.standard_normal(size, dtype=np.float32)
+    x *= np.exp2(rng.integers(-8, 6, size)).astype(np.float32)
+    return x
+
+
+def workloads(size: int, threads: int) -> list[Workload]:
+    """Build every workload for arrays of ``size`` elements."""
+    x = values(size)
+    limits = _Limits(x, threads)
+    return [
+        _encode(x, "e4m3", "rn", limits),
+        _encode(x, "hif8", "rna", limits),
+        _encode(x, "hif8", "rh", limits),
+        _decode(size, "e4m3", limits),
+        _decode(size, "hif8", limits),
+        *(_encode(x, name, mode, limits) for name in ("bf16", "fp16") for mode in ("rn", "rz", "ro")),
+        _round(x, "e4m3", limits),
+        _round(x, "hif8", limits),
+        _rows(x, limits),
+        _pack(size, limits),
+        _unpack(size, limits),
+    ]
+
+
+class _Limits:
+    """Calls of the trivial kernels, on outputs of their own."""
+
+    def __init__(self, x: Array, threads: int) -> None:
+        self._native: Any = None
+        if kernels.level() != "numpy":
+            from narrowcast import _native
+
+            self._native = _native
+        self._x, self._threads = x, threads
+        self._out = {bytes_: np.empty(x.size, dtype=f"uint{8 * bytes_}") for bytes_ in (1, 2, 4)}
+
+    def encode(self, code_bytes: int) -> Call | None:
+        if self._native is None:
+            return None
+        kernel, out = getattr(self._native, f"limit_4to{code_bytes}"), self._out[code_bytes]
+        target = out.view(np.float32) if code_bytes == 4 else out
+        return lambda: kernel(self._x, target, self._threads)
+
+    def decode(self, codes: Array) -> Call | None:
+        if self._native is None:
+            return None
+        return lambda: self._native.limit_1to4(codes, self._out[4].view(np.float32), self._threads)
+
+    def bytes_only(self, kernel: str, source: Array, out: Array) -> Call | None:
+        if self._native is None:
+            return None
+        call = getattr(self._native, kernel)
+        return lambda: call(source, out, self._threads)
+
+
+def _specified(x: Array, name: str, mode: str) -> Array:
+    return numerics.encode(x, formats[name], Rounding(mode), saturate=True, nan="keep")
+
+
+def _encode(x: Array, name: str, mode: str, limits: _Limits) -> Workload:
+    out = np.empty(x.size, dtype=formats[name].code_dtype)
+
+    def check() -> bool:
+        nc.encode(x, name, mode, out=out)
+        return np.array_equal(out[:SAMPLE], _specified(x[:SAMPLE], name, mode))
+
+    return Workload(
+        f"fp32 -> {name} {mode}",
+        lambda: nc.encode(x, name, mode, out=out),
+        limits.encode(out.itemsize),
+        check,
+        {"x": x},
+    )
+
+
+def _decode(size: int, name: str, limits: _Limits) -> Workload:
+    codes = np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8)
+    out = np.empty(size, dtype=np.float32)
+
+    def check() -> bool:
+        nc.decode(codes, name, out=out)
+        return out[:SAMPLE].tobytes() == numerics.decode(codes[:SAMPLE], formats[name]).tobytes()
+
+    return Workload(
+        f"{name} -> fp32", lambda: nc.decode(codes, name, out=out), limits.decode(codes), check, {"codes": codes}
+    )
+
+
+def _round(x: Array, name: str, limits: _Limits) -> Workload:
+    out = np.empty(x.size, dtype=np.float32)
+    mode = formats[name].default_rounding.value
+
+    def check() -> bool:
+        nc.round_to(x, name, out=out)
+        want = numerics.decode(_specified(x[:SAMPLE], name, mode), formats[name])
+        return out[:SAMPLE].tobytes() == want.tobytes()
+
+    return Workload(
+        f"fake-quant {name} {mode}", lambda: nc.round_to(x, name, out=out), limits.encode(4), check, {"x": x}
+    )
+
+
+def _rows(x: Array, limits: _Limits) -> Workload:
+    rows = x.reshape(-1, COLUMNS)
+    scale = (np.abs(rows).max(axis=1) / np.float32(127)).astype(np.float32)
+    out = np.empty(rows.shape, dtype=np.uint8)
+    target = formats["s8"]
+    assert isinstance(target, IntFormat)
+
+    def check() -> bool:
+        kernels.quantize_rows(rows, scale, target, out=out)
+        some = slice(0, max(1, SAMPLE // COLUMNS))
+        want = np.clip(np.rint(rows[some] / scale[some, None]), -128, 127).astype(np.int8)
+        return np.array_equal(out[some].view(np.int8), want)
+
+    return Workload(
+        "fp32 -> s8 per row",
+        lambda: kernels.quantize_rows(rows, scale, target, out=out),
+        limits.encode(1),
+        check,
+        {"rows": rows, "scale": scale},
+    )
+
+
+def _pack(size: int, limits: _Limits) -> Workload:
+    codes = np.random.default_rng(2).integers(0, 16, size, dtype=np.uint8)
+    out = np.empty(size // 2, dtype=np.uint8)
+
+    def check() -> bool:
+        kernels.pack(codes, out=out)
+        return np.array_equal(out, codes[0::2] | codes[1::2] << np.uint8(4))
+
+    limit = limits.bytes_only("limit_2to1", codes, np.empty_like(out))
+    return Workload("pack 4-bit", lambda: kernels.pack(codes, out=out), limit, check)
+
+
+def _unpack(size: int, limits: _Limits) -> Workload:
+    packed = np.random.default_rng(3).integers(0, 256, size // 2, dtype=np.uint8)
+    out = np.empty(size, dtype=np.uint8)
+
+    def check() -> bool:
+        kernels.unpack(packed, size, out=out)
+        return np.array_equal(out[0::2], packed & 15) and np.array_equal(out[1::2], packed >> 4)
+
+    limit = limits.bytes_only("limit_1to2", packed, np.empty_like(out))
+    return Workload("unpack 4-bit", lambda: kernels.unpack(packed, size, out=out), limit, check)
