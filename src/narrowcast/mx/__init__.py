@@ -2,7 +2,7 @@
 
 from narrowcast.catalog.scale_rules import scale_rules
 from narrowcast.mx.operation import MxQuant
-from narrowcast.mx.quantize import dequantize, element_formats, findings, quantize, shared_scales
+from narrowcast.mx.quantize import dequantize, element_formats, findings, quantize, quantize_packed, shared_scales
 from narrowcast.mx.spelling import ScaleRule
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "element_formats",
     "findings",
     "quantize",
+    "quantize_packed",
     "scale_rules",
     "shared_scales",
 ]

@@ -9,12 +9,13 @@ import numpy as np
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import rounding as resolve_rounding
 from narrowcast.errors import ConstraintError, FormatError, ShapeError, UnsupportedCastError
-from narrowcast.mx.blocking import blocked, pieces
+from narrowcast.mx.filling import fill
 from narrowcast.mx.scheme import Scheme
 from narrowcast.mx.spelling import ScaleRule
 from narrowcast.numerics import source_name
 from narrowcast.numerics.unpacking import Array
 from narrowcast.operation import Choices, Control, Effect, Finding, Semantics, rule
+from narrowcast.operation.findings import refuse
 from narrowcast.quant import Blocks, QTensor, Record
 from narrowcast.quant.arrays import as_values
 
@@ -93,17 +94,11 @@ class MxQuant:
     def run(self, inputs: Any, choices: Choices, control: Control, out: Any = None) -> QTensor:
         """Quantize ``x``."""
         array = as_values(inputs["x"])
-        source = _check_source(self, array, choices)
-        axis = _check_axis(self, array)
+        source = check_source(self, array, choices)
+        axis = check_axis(self, array)
         scheme = scheme_of(self, choices, control)
-        moved = np.moveaxis(array, axis, -1)
         codes, scale = empty_result(array.shape, axis, self.block, scheme)
-        moved_codes, moved_scale = np.moveaxis(codes, axis, -1), np.moveaxis(scale, axis, -1)
-        if array.size:
-            for index in pieces(moved.shape):
-                found, bytes_ = quantize_rows(_rows(moved[index]), self.block, source, scheme)
-                moved_codes[index] = found.reshape(moved_codes[index].shape)
-                moved_scale[index] = bytes_.reshape(moved_scale[index].shape)
+        fill(array, axis, codes, scale, self.block, source, scheme)
         record = Record(
             rule=self.rule,
             rounding=scheme.rounding.value,
@@ -152,7 +147,8 @@ def BLOCK_LIMIT(op: MxQuant) -> Iterator[str]:
         yield f"block {op.block} is larger than {limit}, the most scale rule {op.scale_rule.name} has"
 
 
-def _check_source(op: MxQuant, array: Array, choices: Choices) -> str:
+def check_source(op: MxQuant, array: Array, choices: Choices) -> str:
+    """Return the format name of the values, or refuse them."""
     name = source_name(array.dtype)
     row = op.scale_rule.row
     legal = row.element(op.format).sources
@@ -179,7 +175,8 @@ def _check_source(op: MxQuant, array: Array, choices: Choices) -> str:
     return name
 
 
-def _check_axis(op: MxQuant, array: Array) -> int:
+def check_axis(op: MxQuant, array: Array) -> int:
+    """Return the axis counted from the first, or refuse it, or a short block without padding."""
     if not -array.ndim <= op.axis < array.ndim:
         raise ShapeError(f"axis {op.axis} is outside an array of {array.ndim} axes (shape {array.shape}).")
     axis = op.axis % array.ndim
@@ -223,16 +220,14 @@ def empty_result(shape: tuple[int, ...], axis: int, block: int, scheme: Scheme) 
     return np.empty(shape, dtype=scheme.target.code_dtype), np.empty(grid, dtype=np.uint8)
 
 
-def _rows(piece: Array) -> Array:
-    native = piece.astype(piece.dtype.newbyteorder("="), copy=False)
-    return np.ascontiguousarray(native).reshape(-1, piece.shape[-1])
-
-
-def quantize_rows(rows: Array, block: int, source: str, scheme: Scheme) -> tuple[Array, Array]:
-    """Quantize contiguous rows ``[R, K]``.
-
-    Returns:
-        Codes ``[R, K]`` and scale bytes ``[R, ceil(K / block)]``.
-    """
-    codes, found = scheme.quantize(blocked(rows, block), source)
-    return codes.reshape(rows.shape[0], -1)[:, : rows.shape[1]], found
+def packed(op: MxQuant, array: Array, semantics: Semantics, control: Control) -> tuple[Array, Array]:
+    """Run an operation along the last axis and return its 4-bit codes packed, and its scale bytes."""
+    refuse(op.violations(semantics), "MxQuant")
+    choices = Choices(semantics, frozenset(op.switches), "MxQuant")
+    source, axis = check_source(op, array, choices), check_axis(op, array)
+    scheme = scheme_of(op, choices, control)
+    size = array.shape[-1]
+    codes = np.empty((*array.shape[:-1], (size + 1) // 2), dtype=np.uint8)
+    scale = np.empty((*array.shape[:-1], -(-size // op.block)), dtype=np.uint8)
+    fill(array, axis, codes, scale, op.block, source, scheme)
+    return codes, scale

@@ -46,6 +46,11 @@ class Scheme:
         return self.rule.row
 
     @property
+    def mode(self) -> str:
+        """Short name of the rounding mode."""
+        return self.rounding.value
+
+    @property
     def target(self) -> Format:
         """The element format's row."""
         return formats[self.format]
@@ -115,7 +120,7 @@ class Scheme:
         """
         wide = blocks.astype(np.float32, copy=False)
         if self.element_row.drops_negative_zero:
-            wide = wide + np.float32(0.0)
+            wide = np.where(wide == 0, np.float32(0.0), wide)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             product: Array = np.asarray(wide * multiplier[..., None])
         if self.rounding not in _DIRECTED:
