@@ -43,7 +43,19 @@ class FixpipeMode:
     authorities: tuple[str, ...] = ("device", "seed", "pto-isa", "pto-spec")
     provenance: Provenance = Provenance.DOCUMENTED
     source: str = "asc-devkit:on-the-fly quantization; seed:2.1"
+    shifts: bool = False  # the word's shift field acts, nothing is multiplied
+    no_inf_mode: bool = False  # an older vendor page says the result always saturates
     note: str = ""
+
+    @property
+    def bypass(self) -> bool:
+        """Whether accumulators leave as they are."""
+        return self.vendor == "NoQuant"
+
+    @property
+    def takes_word(self) -> bool:
+        """Whether the mode reads a parameter word."""
+        return self.scaled or self.shifts
 
     @property
     def integer(self) -> bool:
@@ -52,6 +64,7 @@ class FixpipeMode:
 
 
 BOTH = ("3510", "2201")
+SIMULATED = (*BOTH, "cpu-sim")
 
 ROWS: tuple[FixpipeMode, ...] = (
     FixpipeMode(
@@ -65,7 +78,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         vendor="NoQuant",
         compiler_code=(0, None),
         pto_code=(0, None),
-        chips=BOTH,
+        chips=SIMULATED,
     ),
     FixpipeMode(
         name="FP32",
@@ -79,7 +92,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("F32",),
         compiler_code=(0, None),
         pto_code=(0, None),
-        chips=BOTH,
+        chips=SIMULATED,
     ),
     FixpipeMode(
         name="REQ8",
@@ -91,7 +104,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VREQ8",),
         compiler_code=(9, 8),
         pto_code=(3, 2),
-        chips=BOTH,
+        chips=SIMULATED,
     ),
     FixpipeMode(
         name="REQ4",
@@ -105,6 +118,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         pto_code=(17, 18),
         chips=BOTH,
         routes=("GM", "L1"),
+        authorities=("device", "seed", "pto-spec"),
         source="seed:2.1; asc-devkit:newer C-API pages",
         note="Absent from the basic Fixpipe API; the newer C-API has it.",
     ),
@@ -118,7 +132,8 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VDEQF16",),
         compiler_code=(11, 10),
         pto_code=(5, 4),
-        chips=BOTH,
+        chips=SIMULATED,
+        no_inf_mode=True,
         note="The seed lists it as scalar only; the vendor documents VDEQF16.",
     ),
     FixpipeMode(
@@ -130,6 +145,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VQS322BF16_PRE", "VQS322BF16"),
         compiler_code=(36, 35),
         pto_code=(35, 39),
+        chips=("3510", "cpu-sim"),
     ),
     FixpipeMode(
         name="QF32_2_B8",
@@ -141,7 +157,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VQF322B8_PRE", "QF322B8", "VQF322B8"),
         compiler_code=(24, 23),
         pto_code=(24, 23),
-        chips=BOTH,
+        chips=SIMULATED,
     ),
     FixpipeMode(
         name="QF32_2_S4",
@@ -154,6 +170,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         compiler_code=(26, 25),
         chips=BOTH,
         routes=("GM", "L1"),
+        authorities=("device", "seed"),
         source="seed:2.1; asc-devkit:newer C-API pages",
         note="Absent from the basic Fixpipe API; the newer C-API has it.",
     ),
@@ -178,6 +195,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         vendor="QF322HIF8_PRE_HYBRID",
         aliases=("VQF322HIF8_PRE_HYBRID",),
         compiler_code=(5, 4),
+        authorities=("device",),
         source="asc-devkit:on-the-fly quantization",
     ),
     FixpipeMode(
@@ -197,6 +215,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         targets=("e5m2",),
         purpose="FP32 to FP8 quantization",
         float_saturation=FloatSaturation.CTRL48_50,
+        authorities=("device", "seed"),
         provenance=Provenance.ASSUMED,
         source="seed:2.1",
         note="No vendor page has it: rn and the control bits of E4M3 are assumed.",
@@ -210,6 +229,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VQF322BF16_PRE",),
         compiler_code=(34, 33),
         pto_code=(34, 36),
+        chips=("3510", "cpu-sim"),
     ),
     FixpipeMode(
         name="QF322F16",
@@ -220,6 +240,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VQF322F16_PRE",),
         compiler_code=(32, 31),
         pto_code=(32, 33),
+        chips=("3510", "cpu-sim"),
     ),
     FixpipeMode(
         name="QF322F32",
@@ -232,6 +253,7 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VQF322F32_PRE",),
         compiler_code=(15, 14),
         pto_code=(27, 38),
+        authorities=("device", "pto-isa", "pto-spec"),
         source="asc-devkit:on-the-fly quantization",
         note="The 10-bit fraction of the scale limits it to a relative error near 1e-3.",
     ),
@@ -246,7 +268,8 @@ ROWS: tuple[FixpipeMode, ...] = (
         vendor="F322F16",
         compiler_code=(1, None),
         pto_code=(1, None),
-        chips=BOTH,
+        chips=SIMULATED,
+        authorities=("device", "pto-isa", "pto-spec"),
         source="asc-devkit:on-the-fly quantization",
     ),
     FixpipeMode(
@@ -260,7 +283,9 @@ ROWS: tuple[FixpipeMode, ...] = (
         vendor="F322BF16",
         compiler_code=(16, None),
         pto_code=(16, None),
-        chips=BOTH,
+        chips=SIMULATED,
+        authorities=("device", "pto-isa", "pto-spec"),
+        no_inf_mode=True,
         source="asc-devkit:on-the-fly quantization",
     ),
     FixpipeMode(
@@ -287,6 +312,9 @@ ROWS: tuple[FixpipeMode, ...] = (
         aliases=("VSHIFTS322S16",),
         pto_code=(13, 12),
         authorities=("pto-spec", "pto-isa"),
+        scaled=False,
+        shifts=True,
+        chips=SIMULATED,
         provenance=Provenance.SIMULATED,
         source="pto-spec:matrix-postprocess",
         note="In no 3510 API table; codes 12 and 13 mean FP8 in the 3510 compiler header.",

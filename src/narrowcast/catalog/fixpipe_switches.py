@@ -26,6 +26,33 @@ ROWS: tuple[SwitchRow, ...] = (
         example="product sum 100, bias 3 given to the pipe, scale 2: refused, or 206",
     ),
     SwitchRow(
+        name="fixpipe_word",
+        question="Which fields does a parameter word have?",
+        claims=(
+            _claim(
+                "3510",
+                "scale 31:13, signed offset 45:37, sign flag 46; the rest is ignored",
+                _DOC,
+                "asc-devkit:on-the-fly quantization, table 2",
+            ),
+            _claim(
+                "2201",
+                "as 3510, with a right shift N - 1 in 35:32 that REQ8 applies when bit 36 is set",
+                _DOC,
+                "asc-devkit:on-the-fly quantization, table 1",
+            ),
+            _claim(
+                "pto-spec",
+                "positive scale 31:13, an offset as wide as the intermediate, no sign flag; other bits must be 0",
+                _SIM,
+                "pto-spec:matrix-postprocess",
+            ),
+        ),
+        defaults={"device": "3510", "device:2201": "2201", "pto-spec": "pto-spec"},
+        conflict=True,
+        example="word 0x00004012_3F800000, acc 1000, shift 3 enabled: 127 after 255, or 125",
+    ),
+    SwitchRow(
         name="fixpipe_s32_to_fp32",
         question="How does an S32 accumulator become FP32 before the multiply?",
         claims=(
@@ -66,7 +93,7 @@ ROWS: tuple[SwitchRow, ...] = (
                 "after-offset", "max(0, scale * data + offset)", _DOC, "seed:2.3; pto-isa:micro-ISA; pto-isa:cpu-sim"
             ),
         ),
-        defaults={"device": "multiplier", "seed": "after-offset", "pto-isa": "after-offset"},
+        defaults={"device": "multiplier", "seed": "after-offset", "pto-isa:cpu-sim": "after-offset"},
         conflict=True,
         example="acc -5, scale 2, offset 10, ReLU: 10 (clamped at real zero) or 0 (clamped at code zero)",
     ),
@@ -77,7 +104,7 @@ ROWS: tuple[SwitchRow, ...] = (
             _claim("clamp", "to -256..255", _DOC, "asc-devkit:example scripts; pto-spec"),
             _claim("none", "the offset is added in FP32, then one rounding", _DOC, "seed:2.3; pto-isa:cpu-sim"),
         ),
-        defaults={"device": "clamp", "seed": "none", "pto-isa": "none"},
+        defaults={"device": "clamp", "seed": "none", "pto-isa:cpu-sim": "none"},
         conflict=True,
         example="acc 300, scale 1, offset -200: 55 or 100",
     ),
@@ -97,9 +124,15 @@ ROWS: tuple[SwitchRow, ...] = (
         question="How many bits of the scale does the pipe read?",
         claims=(
             _claim("fp19", "bits 31:13", _DOC, "asc-devkit:on-the-fly quantization"),
-            _claim("fp32", "all 32, in the scalar modes", _SIM, "pto-isa:cpu-sim"),
+            _claim("fp32", "all 32", _SIM, "pto-isa:cpu-sim, scalar modes; NumPy goldens that skip the truncation"),
+            _claim(
+                "cpu-sim",
+                "bits 31:13 for VREQ8, VDEQF16 and VQF322B8, a zero exponent read as 2**-127; all 32 otherwise",
+                _SIM,
+                "pto-isa:cpu-sim",
+            ),
         ),
-        defaults={"device": "fp19", "pto-isa": "fp32"},
+        defaults={"device": "fp19", "pto-isa:cpu-sim": "cpu-sim"},
         conflict=True,
         example="acc 15, scale 0.1 -> S8: 1 or 2",
     ),
@@ -132,11 +165,12 @@ ROWS: tuple[SwitchRow, ...] = (
             _claim(
                 "destination", "min(bound, result), in the destination format", _DOC, "asc-devkit:SetFixPipeClipRelu"
             ),
-            _claim("fp32", "on the FP32 value before conversion", _DOC, "seed:2.3"),
+            _claim("fp32", "on scale * data + offset, in FP32, before conversion", _DOC, "seed:2.3"),
+            _claim("product", "on the FP32 product, before the offset", _ASSUMED, "another reading of seed:2.3"),
         ),
         defaults={"device": "destination", "seed": "fp32"},
         conflict=True,
-        example="product 100, offset +20, U8, bound 110: 110 or 120",
+        example="product 100, offset +20, U8, bound 110: 110 (either of the first two) or 120",
     ),
     SwitchRow(
         name="fixpipe_hif8_rounding",
@@ -159,6 +193,79 @@ ROWS: tuple[SwitchRow, ...] = (
         defaults={"device": "ieee", "pto-spec": "positive"},
         conflict=True,
         example="FP32 -1e-10 -> FP16: 0x8000 or 0x0000",
+    ),
+    SwitchRow(
+        name="fixpipe_integer_rounding",
+        question="How does the pipe round a product to an integer?",
+        claims=(
+            _claim("rn", "ties to even", _DOC, "asc-devkit:example scripts; pto-spec, its default"),
+            _claim("rna", "ties away from zero", _ASSUMED, "pto-spec: the mode is selectable there"),
+        ),
+        defaults={"device": "rn"},
+        conflict=False,
+        example="acc 5, scale 0.5 -> S8: 2 or 3",
+    ),
+    SwitchRow(
+        name="fixpipe_float_offset",
+        question="Does a floating-point result get the word's offset?",
+        claims=(
+            _claim("ignored", "the field is live for 8-bit and 4-bit integers only", _DOC, "asc-devkit:table 2"),
+            _claim("added", "scale * data + offset for every result", _DOC, "seed:2.3"),
+        ),
+        defaults={"device": "ignored", "seed": "added"},
+        conflict=True,
+        example="DEQF16, acc 4, scale 0.5, offset field 3: 2.0 or 5.0",
+    ),
+    SwitchRow(
+        name="fixpipe_float_rounding",
+        question="Is a product rounded to an integer before it becomes FP16?",
+        claims=(
+            _claim("once", "no: one conversion of the product", _DOC, "asc-devkit:on-the-fly quantization"),
+            _claim("integer-first", "yes", _SIM, "asc-devkit:example scripts; pto-isa:goldens of 3510"),
+        ),
+        defaults={"device": "once"},
+        conflict=True,
+        example="DEQF16, acc 1, scale 0.75: 0x3A00 (0.75) or 0x3C00 (1.0)",
+    ),
+    SwitchRow(
+        name="fixpipe_float_saturation",
+        question="What decides overflow and NaN of an FP16 or BF16 result?",
+        claims=(
+            _claim("ctrl48", "CTRL[48]: 0 saturates, 1 keeps infinity and NaN", _DOC, "asc-devkit:Fixpipe L0C to GM"),
+            _claim("always", "DEQF16 and F322BF16 always saturate", _DOC, "asc-devkit:older C-API pages"),
+            _claim(
+                "cpu-sim",
+                "DEQF16 saturates; scaled FP32 modes clamp finite values, infinity and NaN only with bit 48 set; "
+                "BF16 clamps at the FP32 maximum; the others never",
+                _SIM,
+                "pto-isa:cpu-sim",
+            ),
+        ),
+        defaults={"device": "ctrl48", "pto-isa:cpu-sim": "cpu-sim"},
+        conflict=True,
+        example="F322BF16 of the FP32 maximum: 0x7F7F or 0x7F80",
+    ),
+    SwitchRow(
+        name="fixpipe_shift",
+        question="How does a shifted S32 accumulator become S16?",
+        claims=(
+            _claim("saturate", "shifted, then clamped", _SIM, "pto-spec:matrix-postprocess; pto-isa:goldens"),
+            _claim("wrap", "shifted, then its low 16 bits kept", _SIM, "pto-isa:cpu-sim"),
+        ),
+        defaults={"device": "saturate", "pto-isa:cpu-sim": "wrap"},
+        conflict=True,
+        example="0x7FFFFFFF >> 1: 32767 or -1",
+    ),
+    SwitchRow(
+        name="fixpipe_parameter_axis",
+        question="Does parameter word i belong to column i or to row i?",
+        claims=(
+            _claim("column", "to column i", _DOC, "asc-devkit:on-the-fly quantization; pto-isa:cpu-sim TEXTRACT"),
+            _claim("row", "to row i: TSTORE of a column-major tile", _SIM, "pto-isa:cpu-sim TSTORE"),
+        ),
+        defaults={"device": "column", "pto-isa:cpu-sim": "row"},
+        conflict=True,
+        example="a 2 x 2 accumulator, words of scale 1 and 2: columns or rows are scaled",
     ),
     SwitchRow(
         name="nd_tail",

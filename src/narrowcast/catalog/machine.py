@@ -13,6 +13,7 @@ class BufferRow:
     use: str
     destination_alignment: int  # bytes
     source_alignment: int  # bytes, in L1
+    table_unit: int | None  # bytes that the table address register counts in; None: the bias has no register
     source: str
 
     @property
@@ -29,6 +30,7 @@ BUFFERS: tuple[BufferRow, ...] = (
         use="bias added to the accumulator",
         destination_alignment=64,
         source_alignment=32,
+        table_unit=None,
         source="seed:2.2; asc-devkit:DataCopy L1 to bias table",
     ),
     BufferRow(
@@ -38,6 +40,7 @@ BUFFERS: tuple[BufferRow, ...] = (
         use="ReLU threshold or slope",
         destination_alignment=64,
         source_alignment=32,
+        table_unit=64,
         source="seed:2.2; asc-devkit:DataCopy L1 to Fixpipe buffer",
     ),
     BufferRow(
@@ -47,6 +50,7 @@ BUFFERS: tuple[BufferRow, ...] = (
         use="quantization scale and offset",
         destination_alignment=64,
         source_alignment=32,
+        table_unit=128,
         source="seed:2.2; asc-devkit:DataCopy L1 to Fixpipe buffer",
     ),
 )
@@ -95,6 +99,7 @@ DEFAULT_TABLE = {"GM": "seed", "L1": "vendor", "UB": "vendor"}
 STORE_START_CYCLES = 26  # L0C to L1 or UB, per instruction (asc-devkit:fixpipe_perf)
 PARAMETER_START_CYCLES = 26  # L1 to the Fixpipe buffer (asc-devkit:load_data_perf)
 PARAMETER_BYTES_PER_CYCLE = 32
+STRIDED_DN_DIVISOR = 4  # NZ2DN whose source rows lie apart (asc-devkit:Cube performance appendix)
 
 
 def buffer(name: str) -> BufferRow:
@@ -103,5 +108,8 @@ def buffer(name: str) -> BufferRow:
 
 
 def rate(table: str, route: str, output: str) -> RateRow:
-    """Return one cell of a rate table."""
-    return next(row for row in RATES if (row.table, row.route, row.output) == (table, route, output))
+    """Return one cell of a rate table; a cell the table does not have says so."""
+    for row in RATES:
+        if (row.table, row.route, row.output) == (table, route, output):
+            return row
+    return RateRow(table=table, route=route, output=output, rate=None, source="no such cell")

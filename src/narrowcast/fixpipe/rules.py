@@ -9,13 +9,16 @@ import numpy.typing as npt
 
 from narrowcast.catalog.machine import buffer
 from narrowcast.fixpipe.addressing import C0
-from narrowcast.operation.findings import Effect, Rule, rule
+from narrowcast.fixpipe.cost import MOST_ROWS
+from narrowcast.operation.findings import Effect, Finding, Rule, rule
 
 if TYPE_CHECKING:
     from narrowcast.fixpipe.operation import Fixpipe
 
 STORE_GRAIN = 32  # bytes
 SMALLEST_NORMAL = 2.0**-126
+_BLOCK = 1 << 16  # elements
+MOST_N = 4095
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,12 @@ class Call:
     @property
     def rows(self) -> int:
         """M, 0 when unknown."""
-        return self.op.m or (0 if self.acc is None else self.acc.shape[0])
+        return self.op.m or (0 if self.acc is None else self.acc.shape[-2])
 
     @property
     def columns(self) -> int:
         """N, 0 when unknown."""
-        return self.op.n or (0 if self.acc is None else self.acc.shape[1])
+        return self.op.n or (0 if self.acc is None else self.acc.shape[-1])
 
 
 @rule(
@@ -49,10 +52,20 @@ def no_subnormal_accumulator(call: Call) -> Iterator[str]:
     """FP32 accumulators only; S32 has no subnormals."""
     if call.acc is None or call.acc.dtype != np.float32:
         return
-    small = (call.acc != 0) & (np.abs(call.acc) < SMALLEST_NORMAL)
-    if small.any():
-        first = [int(i) for i in np.unravel_index(int(np.argmax(small)), call.acc.shape)]
-        yield f"{int(small.sum())} subnormal accumulators, first {call.acc[tuple(first)]!s} at {first}"
+    first, count = None, 0
+    for start in range(0, call.acc.shape[0], step := max(1, _BLOCK // max(1, call.acc[:1].size))):
+        # As integers, subnormal magnitudes are 1..0x7FFFFF: one comparison, no rounding.
+        magnitude = (np.ascontiguousarray(call.acc[start : start + step]).view(np.uint32) << np.uint32(1)) - np.uint32(
+            1
+        )
+        small = magnitude < np.uint32(0xFFFFFF)
+        if small.any():
+            count += int(small.sum())
+            if first is None:
+                where = np.unravel_index(int(np.argmax(small)), small.shape)
+                first = (start + int(where[0]), *(int(i) for i in where[1:]))
+    if first is not None:
+        yield f"{count} subnormal accumulators, first {call.acc[first]!s} at {list(first[-2:])}"
 
 
 @rule(
@@ -163,7 +176,7 @@ def no_dummy_columns(call: Call) -> Iterator[str]:
     if op.layout != "NZ2NZ" or op.accept_dummy or not call.columns:
         return
     unit = C0 // 2 if op.split else 4 * C0 if op.mode_row.targets == ("s4",) else C0
-    if call.columns % unit:
+    if call.columns % unit:  # seed 5.1 #8 and the vendor's n % 16 are one rule
         yield f"N = {call.columns} is not a multiple of {unit}: {-call.columns % unit} dummy columns in each row"
 
 
@@ -200,18 +213,19 @@ def parameter_alignment(call: Call) -> Iterator[str]:
 
 @rule(
     "FIXP-11",
-    states="1 <= n <= 4095 and 1 <= m <= 65535.",
+    states="One instruction has 1 <= n <= 4095 and 1 <= m <= 65535.",
     cause="widths of the instruction's fields",
     effect=Effect.UNAVAILABLE,
     fix="Split the matrix.",
     source="asc-devkit:Fixpipe L0C to GM",
 )
 def size_limits(call: Call) -> Iterator[str]:
-    """Enforced per instruction; vector parameters are chunked to 512 columns before."""
-    if call.rows > 65535:
-        yield f"m = {call.rows} exceeds 65535"
-    if call.columns > 4095 and call.op.enforce_limits:
-        yield f"n = {call.columns} exceeds 4095"
+    """A larger matrix goes out in several instructions, unless that is refused."""
+    if call.op.enforce_limits:
+        if call.rows > MOST_ROWS:
+            yield f"m = {call.rows} exceeds {MOST_ROWS}"
+        if call.columns > MOST_N:
+            yield f"n = {call.columns} exceeds {MOST_N}"
 
 
 @rule(
@@ -242,12 +256,20 @@ def row_width(call: Call) -> Iterator[str]:
     source="asc-devkit:Fixpipe, dstStride; NZ2NZ and NZ2DN notes",
 )
 def stride_fits(call: Call) -> Iterator[str]:
-    """The stride in elements against what lies between two starts."""
+    """The stride in elements against what lies between two starts; likewise between two matrices of a batch."""
     op = call.op
+    if op.batches > 1 and op.batch_stride is not None and op.layout == "NZ2ND" and call.rows and call.columns:
+        needed = (call.rows - 1) * (call.columns if op.stride is None else op.stride) + call.columns
+        if op.batch_stride < needed and (op.stride is None or op.batch_stride < call.columns):
+            yield f"batch stride {op.batch_stride} elements is below the {needed} of a matrix"
     if op.stride is None:
         return
-    length = {"NZ2ND": call.columns, "NZ2DN": call.rows, "NZ2NZ": call.rows * C0}[op.layout]
-    if op.stride < length and (op.stride == 0 or call.rows > 1 and call.columns > 1):
+    group = C0 // 2 if op.split else {4: 4 * C0, 8: 2 * C0}.get(op.result_bits, C0)
+    rows = call.rows // 2 if op.dual == "M" else call.rows
+    columns = call.columns // 2 if op.dual == "N" else call.columns
+    length = {"NZ2ND": columns, "NZ2DN": rows, "NZ2NZ": rows * group}[op.layout]
+    several = {"NZ2ND": rows > 1, "NZ2DN": columns > 1, "NZ2NZ": columns > group}[op.layout]
+    if op.stride == 0 or (op.stride < length and several):
         yield f"stride {op.stride} elements is below the {length} written"
 
 
@@ -326,6 +348,72 @@ def clip_needs_relu(call: Call) -> Iterator[str]:
         yield f"clip with activation {op.activation} and mode {op.mode}"
 
 
+@rule(
+    "FIXP-18",
+    states="Parameters lie inside their buffer: Bias 4 KB, RELU-pre 2 KB, Quantization-pre 4 KB.",
+    cause="the buffer ends there",
+    effect=Effect.HARDWARE_EXCEPTION,
+    fix="Load at most 512 columns (1024 of bias) at a time, from address 0.",
+    source="seed:2.2; asc-devkit:DataCopy L1 to Fixpipe buffer",
+)
+def parameters_fit(call: Call) -> Iterator[str]:
+    """The load address; the number of columns where one instruction must hold them."""
+    row = buffer("Quantization-pre")
+    if call.op.parameter_target_bytes >= row.size:
+        yield f"buffer address {call.op.parameter_target_bytes} B is beyond the {row.size} B of {row.name}"
+    for name, array in call.parameters:
+        row = buffer({"scale": "Quantization-pre", "slope": "RELU-pre", "bias": "Bias"}[name])
+        if call.op.enforce_limits and array.size > 1 and array.size > row.entries:
+            yield f"{array.size} {name}s need {array.size * row.entry_bytes} B; {row.name} has {row.size} B"
+
+
+@rule(
+    "FIXP-19",
+    states="A batch (ndNum, dnNum) is NZ2ND or NZ2DN, with one set of parameters for every matrix.",
+    cause="the loop belongs to the ND and DN engines, and the parameter table does not advance in it",
+    effect=Effect.UNAVAILABLE,
+    fix="Issue one instruction per matrix.",
+    source="asc-devkit:NZ2ND, NZ2DN",
+)
+def batch_layout(call: Call) -> Iterator[str]:
+    """Batches of NZ2NZ, or to two unit buffers."""
+    op = call.op
+    if op.batches > 1 and op.layout == "NZ2NZ":
+        yield f"{op.batches} matrices with layout NZ2NZ"
+    if op.batches > 1 and op.dual is not None:
+        yield f"{op.batches} matrices with a dual destination"
+
+
+@rule(
+    "FIXP-20",
+    states="A leaky or parametric slope acts on a mode that multiplies, or on FP32.",
+    cause="the slope replaces the multiplier; an S32 bypass has none",
+    effect=Effect.UNAVAILABLE,
+    fix='Use activation="relu", or a quantization mode.',
+    source="asc-devkit:quantization with ReLU",
+)
+def slope_needs_multiplier(call: Call) -> Iterator[str]:
+    """S32 bypass and shift modes."""
+    row = call.op.mode_row
+    if call.op.activation in ("leaky", "prelu") and row.accumulator == "s32" and not row.scaled:
+        yield f"activation {call.op.activation} with mode {call.op.mode}"
+
+
+@rule(
+    "FIXP-21",
+    states="The source row stride belongs to NZ2DN and is not zero.",
+    cause="only the DN engine reads it",
+    effect=Effect.HARDWARE_EXCEPTION,
+    fix="Leave source_row_stride at 1.",
+    source="asc-devkit:asc_set_l0c2gm_channel_para",
+)
+def row_stride(call: Call) -> Iterator[str]:
+    """srcNzC0Stride."""
+    op = call.op
+    if op.source_row_stride < 1 or (op.source_row_stride != 1 and op.layout != "NZ2DN"):
+        yield f"source row stride {op.source_row_stride} with layout {op.layout}"
+
+
 RULES: tuple[Rule[Call], ...] = (
     no_subnormal_accumulator,
     parameters_are_normal,
@@ -344,7 +432,17 @@ RULES: tuple[Rule[Call], ...] = (
     dual_destination,
     whole_bytes,
     clip_needs_relu,
+    parameters_fit,
+    batch_layout,
+    slope_needs_multiplier,
+    row_stride,
 )
 
 EMULATED = {"FIXP-03": "misplaced", "FIXP-06": "dropped", "FIXP-08": "dummy columns"}
 """Rules whose consequence the documents describe well enough to reproduce."""
+
+
+def check(call: Call) -> Iterator[Finding]:
+    """Yield every violation of the Fixpipe's rules by one instruction."""
+    for row in RULES:
+        yield from row.findings(call, f"Fixpipe {call.op.mode}")

@@ -6,17 +6,26 @@ import numpy as np
 import numpy.typing as npt
 
 from narrowcast.catalog.fixpipe_modes import fixpipe_modes
-from narrowcast.errors import FormatError
+from narrowcast.errors import EncodingError, FormatError
 from narrowcast.fixpipe.operation import Fixpipe
 from narrowcast.fixpipe.store import Store
-from narrowcast.fixpipe.words import QuantParam, check_offsets, check_scales, quant_words
+from narrowcast.fixpipe.words import (
+    QuantParam,
+    QuantParam2201,
+    SpecQuantParam,
+    check_offsets,
+    check_scales,
+    quant_words,
+)
 from narrowcast.operation import Control, Semantics, execute
+
+AnyParam = QuantParam | QuantParam2201 | SpecQuantParam
 
 
 def run(
     acc: npt.ArrayLike,
     mode: str,
-    param: QuantParam | npt.ArrayLike | None = None,
+    param: AnyParam | npt.ArrayLike | None = None,
     *,
     offset: npt.ArrayLike = 0,
     signed: bool = True,
@@ -35,9 +44,9 @@ def run(
     for ReLU) for a negative accumulator; other targets: one conversion of ``fp32(acc) * M``.
 
     Args:
-        acc: int32 or float32 accumulators [M, N].
+        acc: int32 or float32 accumulators [M, N], or [batches, M, N].
         mode: e.g. ``"REQ8"``, ``"QF32_2_E4M3"``, or a vendor name.
-        param: :class:`QuantParam`, uint64 words (one or N), or fp32 scales (one or N).
+        param: :class:`QuantParam`, uint64 words (one or N), or fp32 scales (one or N), for a shift mode the shift.
         offset: integers -256..255 with scales given as floats.
         signed: S8 rather than U8, with scales given as floats.
         bias: [N], only where the semantics put it in the pipe; else give it to ``mmad``.
@@ -63,10 +72,14 @@ def run(
         >>> run(np.int32([[3, 70]]), "REQ8", QuantParam(2.0, -1)).values.tolist()
         [[5.0, 127.0]]
     """
+    semantics = semantics or Semantics()
     activation, alpha = _activation(relu)
+    array = np.asarray(acc)
+    if array.ndim == 3:
+        settings.setdefault("batches", array.shape[0])
     op = Fixpipe(mode=mode, activation=activation, clip=clip, layout=layout, route=route, **settings)
-    words = _words(param, offset, signed, op)
-    inputs = {"acc": acc, "words": words, "alpha": alpha, "bias": bias}
+    words = parameter_words(op, param, offset, signed, semantics)
+    inputs = {"acc": array, "words": words, "alpha": alpha, "bias": bias}
     result: Store = execute(op, inputs, semantics, control)
     return result
 
@@ -77,21 +90,55 @@ def _activation(relu: Any) -> tuple[str | None, Any]:
     if relu is True:
         return "relu", None
     slopes = np.asarray(relu, dtype=np.float32)
+    check_scales(slopes, name="slope")
     return ("leaky", slopes.reshape(1)) if slopes.size == 1 else ("prelu", slopes)
 
 
-def _words(param: Any, offset: npt.ArrayLike, signed: bool, op: Fixpipe) -> Any:
-    if isinstance(param, QuantParam):
-        return np.array([param.word], dtype=np.uint64)
+def parameter_words(
+    op: Fixpipe, param: Any, offset: npt.ArrayLike = 0, signed: bool = True, semantics: Semantics | None = None
+) -> npt.NDArray[np.uint64] | None:
+    """Build the words of an instruction from what a person has: scales and offsets, a parameter, or words.
+
+    Args:
+        op: the instruction.
+        param: as for :func:`run`.
+        offset: integers, one or as many as scales.
+        signed: S8 rather than U8.
+        semantics: whose word to build.
+
+    Returns:
+        uint64 words, None for a mode that takes none.
+
+    Raises:
+        EncodingError: what the word cannot hold.
+        FormatError: a parameter for a mode that takes none.
+    """
+    row = fixpipe_modes[op.mode]
     if param is None:
         return None
+    if not row.takes_word:
+        raise FormatError(f"mode {op.mode} takes no parameter.", source=row.source)
+    if isinstance(param, AnyParam):
+        return np.array([param.word], dtype=np.uint64)
     array = np.asarray(param)
     if array.dtype == np.uint64:
-        return array
+        return np.atleast_1d(array)
     if array.dtype.kind not in "fi":
         raise FormatError(f"param is {array.dtype}; pass a QuantParam, uint64 words or fp32 scales.")
-    if not fixpipe_modes[op.mode].scaled:
-        raise FormatError(f"mode {op.mode} takes no parameter.")
-    check_scales(array)
-    signed = op.target != "u8" if op.target else signed
-    return np.atleast_1d(quant_words(array, check_offsets(np.asarray(offset)), signed))
+    flat = np.atleast_1d(array)
+    if row.shifts:
+        return np.array([SpecQuantParam(0.0, target="shift", shift=int(s)).word for s in flat], dtype=np.uint64)
+    check_scales(flat)
+    offsets = check_offsets(np.asarray(offset))
+    if offsets.ndim > 0 and offsets.size not in (1, flat.size) and flat.size != 1:
+        raise EncodingError(f"{offsets.size} offsets for {flat.size} scales.")
+    if (semantics or Semantics()).choose("fixpipe_word") == "pto-spec":
+        target = row.targets[0] if row.offset else "float"
+        scales, shifts = np.broadcast_arrays(flat, offsets)
+        pairs = zip(scales.reshape(-1), shifts.reshape(-1), strict=True)
+        return np.array([SpecQuantParam(float(s), int(o), target).word for s, o in pairs], dtype=np.uint64)
+    if len(row.targets) == 1:
+        signed = row.targets[0] != "u8"
+    elif op.target is not None:
+        signed = op.target != "u8"
+    return np.atleast_1d(quant_words(flat, offsets, signed))

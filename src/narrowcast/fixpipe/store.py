@@ -4,39 +4,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from narrowcast.catalog.formats import formats
-from narrowcast.fixpipe.addressing import Addressing
+from narrowcast.fixpipe.addressing import Addressing, Array
+from narrowcast.fixpipe.cost import Chunk, Rate
 from narrowcast.operation.findings import Finding
 from narrowcast.quant import decode, pack
-
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Elements a cycle on this route, by one table; None where the table has no such cell."""
-
-    table: str
-    elements_per_cycle: int | None
-    cycles: int | None
-    used: bool
-    source: str
-
-    def __str__(self) -> str:
-        if self.elements_per_cycle is None:
-            return f"{self.table}: no figure for this route and width [{self.source}]"
-        return f"{self.table}: {self.elements_per_cycle} elements/cycle, {self.cycles} cycles [{self.source}]"
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Columns handled by one instruction: the parameter buffer holds 512."""
-
-    first_column: int
-    columns: int
-    parameter_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,25 +18,23 @@ class Store:
 
     Args:
         format: format of the stored codes.
+        shape: [M, N], or [batches, M, N].
         storage: codes in destination order, one array per unit buffer (two with a dual destination).
-        written: elements the store touched, same shapes.
-        dummy: elements among them that hold no result (columns beyond N).
-        addressing: where each (row, column) went, per unit buffer.
+        addressing: where each (row, column) went: per unit buffer, per matrix of the batch.
         route: GM, L1 or UB.
         elements: results written.
-        bytes: bytes written.
-        cycles: by the table in use; None where it has no figure.
+        bytes: bytes written, dummy columns included.
+        cycles: by the table in use, parameter loads included; None where it has no figure.
         rates: both tables.
-        chunks: column ranges, one per instruction.
+        chunks: row and column ranges, one per instruction.
+        dual: ``M``, ``N`` or None.
         findings: consequences that were emulated.
     """
 
     format: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     storage: tuple[Array, ...]
-    written: tuple[Array, ...]
-    dummy: tuple[Array, ...]
-    addressing: tuple[Addressing, ...]
+    addressing: tuple[tuple[Addressing, ...], ...]
     route: str
     elements: int
     bytes: int
@@ -75,19 +46,39 @@ class Store:
 
     @property
     def codes(self) -> Array:
-        """Results in plain row-major order [M, N]."""
-        parts = [
-            storage[where.indices(where.columns)] for storage, where in zip(self.storage, self.addressing, strict=True)
+        """Results in plain row-major order, ``shape``."""
+        if not self.storage:
+            return np.zeros(self.shape, dtype=formats[self.format].code_dtype)
+        units = [
+            np.stack([where.take(storage) for where in batch])
+            for storage, batch in zip(self.storage, self.addressing, strict=True)
         ]
-        return np.concatenate(parts, axis=1 if self.dual == "N" else 0)
+        return np.concatenate(units, axis=2 if self.dual == "N" else 1).reshape(self.shape)
 
     @property
     def values(self) -> Array:
-        """Results as values [M, N]."""
+        """Results as values, ``shape``."""
         return decode(self.codes, self.format)
 
+    @property
+    def written(self) -> tuple[Array, ...]:
+        """Elements the store touched, one mask per unit buffer."""
+        return tuple(self._marks(unit, 0) for unit in range(len(self.storage)))
+
+    @property
+    def dummy(self) -> tuple[Array, ...]:
+        """Elements written that hold no result: columns beyond N."""
+        return tuple(self._marks(unit, 1) for unit in range(len(self.storage)))
+
+    def _marks(self, unit: int, which: int) -> Array:
+        size = self.storage[unit].size
+        total = np.zeros(size, dtype=np.bool_)
+        for where in self.addressing[unit]:
+            total |= where.marks(size)[which]
+        return total
+
     def memory(self, part: int = 0) -> Array:
-        """Destination bytes: 4-bit codes packed two to a byte, even element low."""
+        """Destination bytes of a unit buffer: 4-bit codes packed two to a byte, even element low."""
         row = formats[self.format]
         storage = self.storage[part]
         return pack(storage, self.format) if row.packs else storage.view(np.uint8)
@@ -107,6 +98,6 @@ class Store:
             "cycles": self.cycles,
             "rates": [asdict(r) for r in self.rates],
             "chunks": [asdict(c) for c in self.chunks],
-            "dummy_elements": int(sum(int(d.sum()) for d in self.dummy)),
+            "dummy_elements": sum(int(d.sum()) for d in self.dummy),
             "findings": [f.to_json() for f in self.findings],
         }

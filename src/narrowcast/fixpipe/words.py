@@ -6,13 +6,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from narrowcast.errors import EncodingError
+from narrowcast.errors import EncodingError, unknown_name
 
 FP19_MASK = 0xFFFFE000
 """The pipe reads bits 31:13 of the scale and ignores the rest."""
 
-_SIGNED_BIT = 46
-_OFFSET_SHIFT = 37
+SMALLEST_NORMAL = 2.0**-126
+SIGNED_BIT = 46
+OFFSET_FIELD = 37
+SHIFT_FIELD = 32
+MCB_BIT = 36
 OFFSET_RANGE = (-256, 255)
 
 
@@ -54,7 +57,7 @@ class QuantParam:
         return int(quant_words(np.float32(self.scale), np.int64(self.offset), self.signed))
 
     @property
-    def effective_scale(self) -> float:
+    def truncated_scale(self) -> float:
         """The scale the pipe multiplies by: fp32 with the low 13 bits cleared."""
         return float(truncate_scale(np.float32(self.scale)))
 
@@ -78,8 +81,7 @@ def check_scales(scale: npt.ArrayLike, *, name: str = "scale") -> None:
     array = np.atleast_1d(np.asarray(scale, dtype=np.float32))
     magnitude = np.abs(truncate_scale(array))
     raw = np.abs(array)
-    tiny = np.float32(2.0**-126)
-    bad = ~np.isfinite(raw) | ((raw > 0) & (magnitude < tiny))
+    bad = ~np.isfinite(raw) | ((raw > 0) & (magnitude < np.float32(SMALLEST_NORMAL)))
     if bad.any():
         index = int(np.argmax(bad))
         what = "subnormal" if np.isfinite(raw.reshape(-1)[index]) else "not finite"
@@ -109,8 +111,8 @@ def check_offsets(offset: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def quant_words(scale: npt.ArrayLike, offset: npt.ArrayLike, signed: bool) -> npt.NDArray[np.uint64]:
     """Build words from arrays of scales and offsets (broadcast together)."""
     bits = (np.asarray(scale, dtype=np.float32).view(np.uint32) & np.uint32(FP19_MASK)).astype(np.uint64)
-    field = (np.asarray(offset, dtype=np.int64) & 0x1FF).astype(np.uint64) << np.uint64(_OFFSET_SHIFT)
-    return np.asarray(bits | field | np.uint64(int(signed) << _SIGNED_BIT))
+    field = (np.asarray(offset, dtype=np.int64) & 0x1FF).astype(np.uint64) << np.uint64(OFFSET_FIELD)
+    return np.asarray(bits | field | np.uint64(int(signed) << SIGNED_BIT))
 
 
 def split_words(
@@ -118,10 +120,10 @@ def split_words(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return scale (19 bits), offset and sign flag of each word."""
     scale = truncate_scale((words & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32))
-    field = ((words >> np.uint64(_OFFSET_SHIFT)) & np.uint64(0x1FF)).astype(np.int64)
+    field = ((words >> np.uint64(OFFSET_FIELD)) & np.uint64(0x1FF)).astype(np.int64)
     if offset_signed:
         field = np.where(field > 255, field - 512, field)
-    return scale, field, ((words >> np.uint64(_SIGNED_BIT)) & np.uint64(1)).astype(np.bool_)
+    return scale, field, ((words >> np.uint64(SIGNED_BIT)) & np.uint64(1)).astype(np.bool_)
 
 
 @dataclass(frozen=True)
@@ -152,26 +154,30 @@ class QuantParam2201:
     def word(self) -> int:
         """The 64-bit word."""
         base = QuantParam(self.scale, self.offset, self.signed).word
-        return base | (self.shift - 1) << 32 | int(self.shifts) << 36
+        return base | (self.shift - 1) << SHIFT_FIELD | int(self.shifts) << MCB_BIT
 
     @classmethod
     def from_word(cls, word: int) -> Self:
         """Decode a word."""
         base = QuantParam.from_word(word)
-        return cls(base.scale, base.offset, base.signed, ((word >> 32) & 0xF) + 1, bool(word >> 36 & 1))
+        return cls(base.scale, base.offset, base.signed, ((word >> SHIFT_FIELD) & 0xF) + 1, bool(word >> MCB_BIT & 1))
 
 
 @dataclass(frozen=True)
 class SpecQuantParam:
-    """The word of the executable specification: no sign bit, an offset as wide as the intermediate, a shift.
+    """The word of the executable specification: no sign flag, an offset as wide as the intermediate, a shift.
 
     Args:
-        scale: positive normal fp19.
-        offset: 5, 9 or 17 signed bits from bit 37, by target.
-        target: ``s4``, ``s8`` or ``s16``.
-        shift: 1..16, stored less one in 35:32; used by the shift modes alone.
+        scale: positive normal fp19; the shift mode has none.
+        offset: 5, 9 or 17 signed bits from bit 37, by target; none for ``float`` and ``shift``.
+        target: ``s4``, ``s8``, ``s16``, ``float`` (any floating-point result) or ``shift``.
+        shift: 1..16, stored less one in 35:32; the shift mode's only field.
 
     Source: pto-spec:matrix-postprocess.
+
+    Example:
+        >>> hex(SpecQuantParam(1.0, -1, "s4").word)
+        '0x3e03f800000'
     """
 
     scale: float
@@ -179,36 +185,43 @@ class SpecQuantParam:
     target: str = "s8"
     shift: int = 1
 
-    OFFSET_BITS: ClassVar[dict[str, int]] = {"s4": 5, "s8": 9, "s16": 17}
+    OFFSET_BITS: ClassVar[dict[str, int]] = {"s4": 5, "s8": 9, "s16": 17, "float": 0, "shift": 0}
 
     def __post_init__(self) -> None:
         if self.target not in self.OFFSET_BITS:
-            raise EncodingError(f"target {self.target!r} has no offset field (s4, s8, s16 have).", source="pto-spec")
-        if not float(np.float32(self.scale)) >= 2.0**-126 or not np.isfinite(np.float32(self.scale)):
-            raise EncodingError(f"scale {self.scale} is not a positive normal number.", source="pto-spec")
+            raise unknown_name("target of a specification's parameter word", self.target, self.OFFSET_BITS)
+        scale = np.float32(self.scale)
+        if self.target != "shift" and not (scale >= SMALLEST_NORMAL and np.isfinite(scale)):
+            raise EncodingError(
+                f"scale {self.scale} is not a positive normal number, which this word needs.",
+                hint="Use another authority for a zero or negative scale.",
+                source="pto-spec:matrix-postprocess",
+            )
         bits = self.OFFSET_BITS[self.target]
-        if not -(1 << (bits - 1)) <= self.offset < 1 << (bits - 1):
+        if not -(1 << bits >> 1) <= self.offset < max(1, 1 << bits >> 1):
             raise EncodingError(f"offset {self.offset} does not fit {bits} signed bits.", source="pto-spec")
-        if not 1 <= self.shift <= 16:
-            raise EncodingError(f"shift {self.shift} is outside 1..16.", source="pto-spec")
+        if not 1 <= self.shift <= (16 if self.target == "shift" else 1):
+            raise EncodingError(f"shift {self.shift}: the shift mode takes 1..16, the others none.", source="pto-spec")
 
     @property
     def word(self) -> int:
         """The 64-bit word."""
         bits = self.OFFSET_BITS[self.target]
-        scale = int(truncate_scale(np.float32(self.scale)).view(np.uint32))
-        return scale | (self.shift - 1) << 32 | (self.offset & ((1 << bits) - 1)) << _OFFSET_SHIFT
+        scale = 0 if self.target == "shift" else int(truncate_scale(np.float32(self.scale)).view(np.uint32))
+        return scale | (self.shift - 1) << SHIFT_FIELD | (self.offset & ((1 << bits) - 1)) << OFFSET_FIELD
 
     @classmethod
     def from_word(cls, word: int, target: str) -> Self:
         """Decode a word for a target; a bit outside its fields is refused."""
         bits = cls.OFFSET_BITS[target]
-        used = FP19_MASK | 0xF << 32 | ((1 << bits) - 1) << _OFFSET_SHIFT
+        used = 0xF << SHIFT_FIELD if target == "shift" else FP19_MASK | ((1 << bits) - 1) << OFFSET_FIELD
         if word & ~used:
             raise EncodingError(
-                f"word {word:#018x} has reserved bits {word & ~used:#x} set for target {target}.", source="pto-spec"
+                f"word {word:#018x} has bits {word & ~used:#x} set, which are reserved for target {target}.",
+                hint="Build it with SpecQuantParam; the specification's word has no sign flag.",
+                source="pto-spec:matrix-postprocess",
             )
-        raw = word >> _OFFSET_SHIFT & ((1 << bits) - 1)
-        offset = raw - (1 << bits) if raw >> (bits - 1) else raw
+        raw = word >> OFFSET_FIELD & ((1 << bits) - 1)
+        offset = raw - (1 << bits) if bits and raw >> (bits - 1) else raw
         scale = np.array([word & FP19_MASK], dtype=np.uint32).view(np.float32)
-        return cls(float(scale[0]), offset, target, (word >> 32 & 0xF) + 1)
+        return cls(float(scale[0]), offset, target, (word >> SHIFT_FIELD & 0xF) + 1)
