@@ -5,6 +5,7 @@ A slow library gets a slice of the input, which flatters it: the slice stays nea
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -51,9 +52,7 @@ def _and_back(dtype: Any) -> Build:
 
 
 def _hifloat8() -> Any:
-    import en_dtypes
-
-    return en_dtypes.hifloat8
+    return import_module("en_dtypes").hifloat8
 
 
 def _en(make: Callable[[Any], Build]) -> Build:
@@ -62,8 +61,8 @@ def _en(make: Callable[[Any], Build]) -> Build:
 
 def _gfloat(what: str) -> Build:
     def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
-        import gfloat
-        from gfloat.formats import format_info_ocp_e4m3 as info
+        gfloat: Any = import_module("gfloat")
+        info = import_module("gfloat.formats").format_info_ocp_e4m3
 
         match what:
             case "encode":
@@ -80,8 +79,7 @@ def _gfloat(what: str) -> Build:
 
 def _torch(what: str) -> Build:
     def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
-        import torch
-
+        torch: Any = import_module("torch")
         torch.set_num_threads(threads)
         dtype = {"e4m3": torch.float8_e4m3fn, "bf16": torch.bfloat16, "fp16": torch.float16}
         match what:
@@ -104,8 +102,7 @@ def _torch(what: str) -> Build:
 
 def _onnxruntime(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
     """Run QuantizeLinear over rows; the model is four protobuf messages, so the onnx package isn't needed."""
-    import onnxruntime
-
+    onnxruntime: Any = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
