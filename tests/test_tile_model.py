@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from narrowcast.errors import ConstraintError, EncodingError, FormatError, ShapeError, UnknownNameError
 from narrowcast.operation import Semantics, audit, from_json, to_json
 from narrowcast.tile import GlobalTensor, Program, Tile, TileType, TMov, tload, tmov, tstore
-from narrowcast.tile.types import LAYOUTS
+from narrowcast.tile.spelling import LAYOUTS
 from tests import vectors
 
 DTYPES = ("s8", "u8", "s16", "fp16", "bf16", "fp32", "s32", "e4m3", "hif8", "e2m1", "s4")

@@ -8,8 +8,9 @@ from narrowcast.tile.move import TMov, tmov
 from narrowcast.tile.quantize import TQuant, tquant
 from narrowcast.tile.quantize_mx import TQuantMx, tquant_mx
 from narrowcast.tile.scalar import TDequantScalar, TQuantScalar
+from narrowcast.tile.spelling import Order, Pad, Role
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Order, Pad, Role, TileType
+from narrowcast.tile.types import TileType
 
 __all__ = [
     "GlobalTensor",

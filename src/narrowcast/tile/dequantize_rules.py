@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from narrowcast.operation import Effect, Finding, Semantics, rule
 from narrowcast.operation.findings import Rule
-from narrowcast.tile.types import Order
+from narrowcast.tile.spelling import Order
 
 if TYPE_CHECKING:
     from narrowcast.tile.dequantize import TDequant

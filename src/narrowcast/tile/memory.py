@@ -12,8 +12,9 @@ from narrowcast.operation import Effect, rule
 from narrowcast.operation.findings import refuse
 from narrowcast.quant import pack, unpack
 from narrowcast.tile.events import RecordEvent, record
+from narrowcast.tile.spelling import Order
 from narrowcast.tile.tile import Tile, element_dtype, pad_element
-from narrowcast.tile.types import Array, Order, TileType
+from narrowcast.tile.types import Array, TileType
 from narrowcast.vector.arrays import source_format
 
 _SOURCE = "pto-isa:TLOAD, TSTORE"

@@ -11,8 +11,9 @@ from narrowcast.layout import AxisPattern
 from narrowcast.operation import Choices, Control, Effect, Finding, Semantics, rule
 from narrowcast.operation.protocol import Inputs, execute
 from narrowcast.tile.events import RecordEvent, record
+from narrowcast.tile.spelling import Role
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Role, TileType
+from narrowcast.tile.types import TileType
 
 _SOURCE = "pto-isa:TMOV"
 EXPONENT_ORDER = "exponent_zz_order"

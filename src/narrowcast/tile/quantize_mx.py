@@ -18,8 +18,9 @@ from narrowcast.operation import Choices, Control, Effect, Finding, Semantics, r
 from narrowcast.operation.protocol import Inputs, execute
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.move import TMov
+from narrowcast.tile.spelling import Order
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, Order, TileType, tile_type
+from narrowcast.tile.types import Array, TileType, tile_type
 
 GROUP = 32
 ALGORITHMS = {"ocp": "pto-ocp", "nv": "pto-nv"}

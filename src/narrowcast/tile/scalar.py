@@ -12,8 +12,9 @@ from narrowcast.operation import Choices, Control, Finding, Semantics
 from narrowcast.operation.protocol import Inputs, execute
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.exact import rmode, round_to_fp32, round_to_integer
+from narrowcast.tile.spelling import Order
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, Order, TileType
+from narrowcast.tile.types import Array, TileType
 
 LEGALITY = "Fault_TileLegality"
 ONE = 0x3F800000

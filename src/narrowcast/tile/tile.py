@@ -9,7 +9,8 @@ from narrowcast.catalog.formats import formats
 from narrowcast.errors import FormatError, ShapeError
 from narrowcast.quant import encode, pack, unpack
 from narrowcast.schema import Format
-from narrowcast.tile.types import Array, Order, Pad, Role, TileType, aligned, require_legal
+from narrowcast.tile.spelling import Order, Pad, Role
+from narrowcast.tile.types import Array, TileType, aligned, require_legal
 from narrowcast.vector.arrays import dtype_of, source_format
 
 
@@ -86,12 +87,12 @@ class Tile:
             self.write(values)
 
     @classmethod
-    def empty(cls, kind: TileType, memory: Array | None = None, name: str = "") -> "Tile":
-        """Make a zero-filled tile of a type, or one over existing bytes."""
+    def empty(cls, kind: TileType, memory: Array | None = None, name: str = "", *, check: bool = True) -> "Tile":
+        """Make a zero-filled tile of a type, or one over existing bytes; ``check=False`` leaves out the tile rules."""
         tile = cls.__new__(cls)
         if memory is not None and (memory.dtype != np.uint8 or memory.shape != (kind.size_bytes,)):
             raise ShapeError(f"tile {kind.short} takes {kind.size_bytes} bytes; got {memory.dtype} {memory.shape}.")
-        tile._adopt(require_legal(kind), memory, name)
+        tile._adopt(require_legal(kind) if check else kind, memory, name)
         return tile
 
     @classmethod

@@ -4,54 +4,34 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache
 from typing import Any
 
 import numpy.typing as npt
 
 from narrowcast.catalog.formats import formats
-from narrowcast.errors import EncodingError, ShapeError, UnknownNameError, unknown_name
+from narrowcast.errors import EncodingError, ShapeError, unknown_name
 from narrowcast.layout import AxisPattern
 from narrowcast.operation import Effect, Finding, rule
 from narrowcast.operation.findings import refuse
 from narrowcast.schema import Format
+from narrowcast.tile.spelling import (
+    BLOCK_TEXT,
+    BOX_TEXT,
+    LAYOUTS,
+    Order,
+    Pad,
+    Role,
+    member,
+    order,
+    read_dtype,
+    write_dtype,
+)
 
 Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 32
 _LAYOUT_SOURCE = "pto-isa:Tile, static checks"
-
-
-class Role(Enum):
-    """Which buffer a tile lives in."""
-
-    VEC = "vec"
-    MAT = "mat"
-    LEFT = "left"
-    RIGHT = "right"
-    ACC = "acc"
-    BIAS = "bias"
-    SCALING = "scaling"
-    SCALE_LEFT = "scale_left"
-    SCALE_RIGHT = "scale_right"
-
-
-class Order(Enum):
-    """Which index runs fastest, of elements in a box and of boxes in a tile; ``NONE``: no boxes."""
-
-    NONE = "none"
-    ROW = "row"
-    COL = "col"
-
-
-class Pad(Enum):
-    """What TLOAD puts outside the valid region."""
-
-    NULL = "null"
-    ZERO = "zero"
-    MAX = "max"
-    MIN = "min"
 
 
 # A ragged last row block has a place of its own only in NZ, where rows are not cut.
@@ -64,16 +44,6 @@ _PATTERNS = {
     "NN": "(r1 r0:{ir}) (c1 c0:{ic}) -> c1 r1 c0 r0",
 }
 _pattern = cache(AxisPattern.parse)
-
-LAYOUTS: dict[str, tuple[Order, Order]] = {
-    "ND": (Order.ROW, Order.NONE),
-    "DN": (Order.COL, Order.NONE),
-    "NZ": (Order.COL, Order.ROW),
-    "ZN": (Order.ROW, Order.COL),
-    "ZZ": (Order.ROW, Order.ROW),
-    "NN": (Order.COL, Order.COL),
-}
-"""Short layout name to (order of blocks, order inside a box)."""
 
 _SCALES = (Role.SCALE_LEFT, Role.SCALE_RIGHT)
 
@@ -122,7 +92,7 @@ class TileType:
         if layout.upper() not in LAYOUTS:
             raise unknown_name("tile layout", layout, LAYOUTS)
         blocks, box = LAYOUTS[layout.upper()]
-        where = role if isinstance(role, Role) else _member(Role, role, "tile role")
+        where = role if isinstance(role, Role) else member(Role, role, "tile role")
         default = 1024 if where is Role.ACC else 32 if where in _SCALES else 512
         valid_rows, valid_cols = valid or shape
         return cls(
@@ -135,7 +105,7 @@ class TileType:
             blocks=blocks,
             box=box,
             fractal=default if fractal is None else fractal,
-            pad=pad if isinstance(pad, Pad) else _member(Pad, pad, "padding value"),
+            pad=pad if isinstance(pad, Pad) else member(Pad, pad, "padding value"),
         )
 
     @property
@@ -232,11 +202,11 @@ class TileType:
     def __str__(self) -> str:
         parts = [
             f"loc={self.role.value}",
-            _TEXT_DTYPE.get(self.dtype, self.dtype),
+            write_dtype(self.dtype),
             str(self.rows),
             str(self.cols),
-            _BLOCK_TEXT[self.blocks],
-            _BOX_TEXT[self.box],
+            BLOCK_TEXT[self.blocks],
+            BOX_TEXT[self.box],
             str(self.fractal) if self.boxed else "None",
             self.pad.value.capitalize(),
         ]
@@ -261,17 +231,6 @@ class TileType:
         return _read_parameters(found[1])
 
 
-def _member(kind: type[Any], name: str, what: str) -> Any:
-    for member in kind:
-        if name.lower().replace("_", "") == member.value.replace("_", ""):
-            return member
-    raise unknown_name(what, name, [m.value for m in kind])
-
-
-_TEXT_DTYPE = {"fp32": "f32", "fp16": "f16", "s8": "i8", "s16": "i16", "s32": "i32", "s64": "i64", "s4": "i4"}
-_DTYPE_TEXT = {**{v: k for k, v in _TEXT_DTYPE.items()}, **{f"ui{b}": f"u{b}" for b in (4, 8, 16, 32)}}
-_BLOCK_TEXT = {Order.ROW: "RowMajor", Order.COL: "ColMajor"}
-_BOX_TEXT = {Order.NONE: "NoneBox", Order.ROW: "RowMajor", Order.COL: "ColMajor"}
 _PAD_NUMBERS = {"0": "null", "1": "zero", "2": "max", "3": "min"}
 _POSITIONS = ("dtype", "rows", "cols", "blayout", "slayout", "fractal", "pad")
 _NAMES = (*_POSITIONS, "loc", "valid", "v_row", "v_col")
@@ -301,10 +260,7 @@ def _read_parameters(body: str) -> TileType:
     for name in ("dtype", "rows", "cols"):
         if name not in given:
             raise EncodingError(f"a tile type needs {name}.", hint="Write !pto.tile<loc=vec, f32, 16, 64>.")
-    try:
-        dtype = formats[_DTYPE_TEXT.get(given["dtype"].lower(), given["dtype"])].name
-    except UnknownNameError as error:
-        raise EncodingError(error.message, hint=error.hint) from None
+    dtype = read_dtype(given["dtype"])
     rows, cols = _number("rows", given["rows"]), _number("cols", given["cols"])
     if rows is None or cols is None:
         raise EncodingError("the static shape is fixed; only the valid shape may be ?.")
@@ -312,9 +268,9 @@ def _read_parameters(body: str) -> TileType:
     valid_rows, cross, valid_cols = valid.partition("x")
     if not cross:
         raise EncodingError(f"valid is written RxC; got {valid!r}.")
-    role = _member(Role, given.get("loc", "vec"), "tile role")
-    blocks = _order(given.get("blayout", "RowMajor"))
-    box = _order(given.get("slayout", "NoneBox"))
+    role = member(Role, given.get("loc", "vec"), "tile role")
+    blocks = order(given.get("blayout", "RowMajor"))
+    box = order(given.get("slayout", "NoneBox"))
     fractal = given.get("fractal", "None")
     default = 1024 if role is Role.ACC else 32 if role in _SCALES else 512
     return TileType(
@@ -327,16 +283,8 @@ def _read_parameters(body: str) -> TileType:
         blocks=blocks,
         box=box,
         fractal=default if fractal.lower() == "none" else _number("fractal", fractal) or default,
-        pad=_member(Pad, _PAD_NUMBERS.get(given.get("pad", "null"), given.get("pad", "null")), "padding value"),
+        pad=member(Pad, _PAD_NUMBERS.get(given.get("pad", "null"), given.get("pad", "null")), "padding value"),
     )
-
-
-def _order(text: str) -> Order:
-    name = text.lower().replace("_", "")
-    known = {"rowmajor": Order.ROW, "colmajor": Order.COL, "nonebox": Order.NONE}
-    if name not in known:
-        raise unknown_name("layout", text, ("RowMajor", "ColMajor", "NoneBox"))
-    return known[name]
 
 
 def _number(name: str, text: str) -> int | None:
