@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from narrowcast.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from narrowcast import advise, cube, fixpipe, layout, mx, vector
+    from narrowcast import advise, cube, fixpipe, isa, layout, mx, tile, vector
     from narrowcast.advise import plan
     from narrowcast.catalog.formats import formats
     from narrowcast.catalog.rounding import roundings
@@ -57,7 +57,7 @@ _HOMES = {
     "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PACKAGES = ("advise", "cube", "fixpipe", "layout", "mx", "vector")
+_PACKAGES = ("advise", "cube", "fixpipe", "isa", "layout", "mx", "tile", "vector")
 
 __all__ = [
     "Audit",
@@ -90,6 +90,7 @@ __all__ = [
     "flush_subnormals",
     "formats",
     "from_json",
+    "isa",
     "layout",
     "mx",
     "pack",
@@ -98,6 +99,7 @@ __all__ = [
     "round_to",
     "roundings",
     "switches",
+    "tile",
     "to_json",
     "unpack",
     "vector",
