@@ -9,8 +9,8 @@ import sys
 import pytest
 
 HEAVY = ("numpy", "plotly", "jinja2", "safetensors")
-COMMANDS = ("show", "explain", "cast", "quantize", "survey", "plan", "info")
-SUBCOMMANDS = ("show formats", "show rounding", "show casts")
+COMMANDS = ("show", "explain", "cast", "quantize", "survey", "plan", "advise", "info")
+SUBCOMMANDS = ("show formats", "show rounding", "show casts", "advise rounding", "advise path")
 
 LOADED = "import sys, json; {code}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli import cast, explain, info, plan, quantize, show, survey
+from narrowcast.cli import advise, cast, explain, info, plan, quantize, show, survey
 from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
@@ -59,6 +59,7 @@ def narrowcast_command(
 
 
 app.add_typer(show.app, name="show")
+app.add_typer(advise.app, name="advise")
 for _function, _module, _short in (
     (explain.explain, explain, "Explain a code, or what a cast does to a value and why."),
     (cast.cast, cast, "Cast the array of a .npy file to a format."),

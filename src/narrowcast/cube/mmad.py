@@ -82,7 +82,7 @@ def mmad_mx(
     Source: asc-devkit:MmadMx; seed:4#11.
     """
     for q, name, blocks in ((a, "a", (1, MX_BLOCK)), (b, "b", (MX_BLOCK, 1))):
-        if q.scale_format != "e8m0" or q.blocks.shape != blocks:
+        if q.scale_format != "e8m0" or q.blocks.sizes(q.codes.shape) != blocks:
             raise FormatError(
                 f"{name} has {q.scale_format} scales over blocks {q.blocks.shape}; MmadMx needs e8m0 over {blocks}.",
                 hint="Quantize it with narrowcast.mx.quantize along K.",
