@@ -106,30 +106,42 @@ def to_hybrid(rule: Rule, table: Array) -> Work:
         up = np.greater_equal(fraction, threshold)
         return up if rule.hybrid_compare == "ge" else np.logical_and(up, fraction)
 
+    smallest, underflow, overflow = np.uint32(0x34800000), np.uint32(0x34000000), np.uint32(0x47800000)
+    nan = table[-1]
+
     def work(src: Array, dst: Array, room: Room) -> int:
         bits = src.view(np.uint32)
+        # 2**16 stands for everything above it.
         a = np.bitwise_and(bits, ABS, out=room.words(1, bits.size))
-        exponent = (a >> np.uint32(23)).view(np.int32) - np.int32(127)
+        np.minimum(a, overflow, out=a)
+        exponent = (a >> np.uint32(23)).view(np.int32)
+        exponent -= np.int32(127)
         size = np.abs(exponent)
         beyond = (size > 3).astype(np.uint32)  # bits dropped beyond 20
         beyond += size > 7
         beyond += exponent < -15
         threshold = a & low
-        unit = np.uint32(1 << 20) << beyond
-        up = up_of((a >> (beyond + np.uint32(6))) & low, threshold)
-        # Near 1.0, the tie goes away; at 2**-23 the hidden bit is the first discarded one.
+        unit = np.left_shift(np.uint32(1 << 20), beyond, out=room.words(2, bits.size))
+        # Near 1.0 the tie goes away: up when the first discarded bit is set.
+        field = np.right_shift(a, beyond + np.uint32(6), out=room.words(3, bits.size))
         near = beyond == 0
-        up = (up & ~near) | (near & ((a & np.uint32(1 << 19)) != 0))
+        up = up_of(field & low, threshold)
+        up &= ~near
+        up |= near & (field.view(np.int32) & np.int32(1 << 13) != 0)
         on_grid = a + unit * up
-        on_grid &= ~(unit - _ONE)
-        tiny = up_of(((a >> np.uint32(10)) & np.uint32(0x1FFF)) | np.uint32(0x2000), threshold)
-        smallest, underflow = np.uint32(0x34800000), np.uint32(0x34000000)
-        np.copyto(on_grid, tiny * smallest, where=a < smallest)
-        np.copyto(on_grid, np.uint32(0), where=a < underflow)
-        np.copyto(on_grid, a, where=a >= np.uint32(0x47800000))
+        unit -= _ONE
+        on_grid &= ~unit
+        # At 2**-23 the hidden bit is the first discarded one; below there is nothing.
+        tiny = a < smallest
+        if tiny.any():
+            first = ((a >> np.uint32(10)) & np.uint32(0x1FFF)) | np.uint32(0x2000)
+            on_grid = np.where(tiny, smallest * (up_of(first, threshold) & (a >= underflow)), on_grid)
         on_grid |= bits & _SIGN
         look_up(table, index14(on_grid, room), dst)
-        return has_nan(bits, room)
+        if not has_nan(bits, room):
+            return 0
+        np.copyto(dst, nan, where=bits & ABS > INFINITY)
+        return SEEN_NAN
 
     return work
 
