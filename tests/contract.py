@@ -9,6 +9,8 @@ from tests.oracle.inputs import without_nan
 
 
 def bits_of(name: str) -> int:
+    if name == "fp32":
+        return 32
     return INTEGERS[name][0] if name in INTEGERS else grid(name).bits
 
 
