@@ -79,6 +79,7 @@ def audit(op: Operation, inputs: Any, semantics: Semantics | None = None, contro
 
     Example:
         >>> import numpy as np
+        >>> from narrowcast.operation import CastOp
         >>> print(audit(CastOp(target="hif8", rounding="rh"), np.float32([16.0])).entries[0].changed)
         1
     """
