@@ -15,7 +15,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 Build = Callable[[dict[str, Array], int], Callable[[], object]]
 
-NAMES = ("ml_dtypes", "en_dtypes", "gfloat", "onnxruntime", "torch")
+NAMES = ("ml_dtypes", "en_dtypes", "gfloat", "onnxruntime", "torch", "torchao")
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,39 @@ def _torch(what: str) -> Build:
     return build
 
 
+def _torchao(dtype: str, rule: str) -> Build:
+    def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+        torch: Any = import_module("torch")
+        torch.set_num_threads(threads)
+        mx: Any = import_module("torchao.prototype.mx_formats.mx_tensor")
+        rows = torch.from_numpy(inputs["rows"])
+        mode = getattr(mx.ScaleCalculationMode, rule)
+        return lambda: mx.to_mx(rows, getattr(torch, dtype), 32, mode)
+
+    return build
+
+
+def _microxcaling(emax: int, fraction_bits: int, smallest: int, largest: float) -> Build:
+    """microxcaling's algorithm in torch: floor of log2, divide, round the significand, multiply back."""
+
+    def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+        torch: Any = import_module("torch")
+        torch.set_num_threads(threads)
+        blocks = torch.from_numpy(inputs["rows"]).reshape(-1, 32)
+
+        def quantize() -> object:
+            amax = blocks.abs().amax(dim=1, keepdim=True)
+            shared = torch.floor(torch.log2(amax + (amax == 0) * 2.0**-126)) - emax
+            scaled = blocks / torch.exp2(shared)
+            exponent = torch.floor(torch.log2(scaled.abs() + (scaled == 0) * 1.0)).clamp(min=smallest)
+            step = torch.exp2(exponent - fraction_bits)
+            return (torch.round(scaled / step) * step).clamp(-largest, largest) * torch.exp2(shared)
+
+        return quantize
+
+    return build
+
+
 def _onnxruntime(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
     """Run QuantizeLinear over rows; the model is four protobuf messages, so the onnx package isn't needed."""
     onnxruntime: Any = import_module("onnxruntime")
@@ -173,6 +206,14 @@ _PEERS = (
     Peer("torch", "fp32 -> fp16 rn", _ALL, _torch("fp16")),
     Peer("torch", "fake-quant e4m3 rn", _ALL, _torch("fake-quant")),
     Peer("torch", "fp32 -> s8 per row", _MEDIUM, _torch("rows")),
+    Peer("torch", "MX e4m3 ocp-floor", _MEDIUM, _microxcaling(8, 3, -6, 448.0)),
+    Peer("torch", "MX e2m1 ocp-floor", _MEDIUM, _microxcaling(2, 1, 0, 6.0)),
+    Peer("torch", "MX e1m2 ocp-floor", _MEDIUM, _microxcaling(0, 2, 0, 1.75)),
+    Peer("torchao", "MX e4m3 ocp-floor", _ALL, _torchao("float8_e4m3fn", "FLOOR")),
+    Peer("torchao", "MX e4m3 ceil", _ALL, _torchao("float8_e4m3fn", "RCEIL")),
+    Peer("torchao", "MX e2m1 ocp-floor", _ALL, _torchao("float4_e2m1fn_x2", "FLOOR")),
+    Peer("torchao", "MX e2m1 ceil", _ALL, _torchao("float4_e2m1fn_x2", "RCEIL")),
+    Peer("torchao", "MX e2m1 packed", _ALL, _torchao("float4_e2m1fn_x2", "FLOOR")),
 )
 
 

@@ -53,6 +53,8 @@ def workloads(size: int, threads: int) -> list[Workload]:
         _rows(x, limits),
         _pack(size, limits),
         _unpack(size, limits),
+        *(_blocks(x, name, rule, limits) for name in ("e4m3", "e2m1", "e1m2") for rule in ("ocp-floor", "ceil")),
+        _packed_blocks(x, limits),
     ]
 
 
@@ -153,6 +155,43 @@ def _rows(x: Array, limits: _Limits) -> Workload:
         limits.encode(1),
         check,
         {"rows": rows, "scale": scale},
+    )
+
+
+def _blocks(x: Array, name: str, rule: str, limits: _Limits) -> Workload:
+    rows = x.reshape(-1, COLUMNS)
+    out = np.empty(rows.shape, dtype=np.uint8), np.empty((rows.shape[0], COLUMNS // 32), dtype=np.uint8)
+
+    def check() -> bool:
+        nc.mx.quantize(rows, name, rule, out=out)
+        some = rows[: max(1, SAMPLE // COLUMNS)]
+        byte, multiplier = nc.mx.shared_scales(some, name, rule)
+        scaled = (some.reshape(-1, 32) * multiplier.reshape(-1, 1)).reshape(some.shape)
+        codes = _specified(scaled.ravel(), name, "rn").reshape(some.shape)
+        return np.array_equal(out[0][: len(some)], codes) and np.array_equal(out[1][: len(some)], byte)
+
+    return Workload(
+        f"MX {name} {rule}",
+        lambda: nc.mx.quantize(rows, name, rule, out=out),
+        limits.encode(1),
+        check,
+        {"rows": rows, "scale": rows[:, 0]},
+    )
+
+
+def _packed_blocks(x: Array, limits: _Limits) -> Workload:
+    rows = x.reshape(-1, COLUMNS)
+
+    def check() -> bool:
+        packed, _ = nc.mx.quantize_packed(rows, "e2m1")
+        return np.array_equal(packed, nc.pack(nc.mx.quantize(rows, "e2m1").codes, "e2m1"))
+
+    return Workload(
+        "MX e2m1 packed",
+        lambda: nc.mx.quantize_packed(rows, "e2m1"),
+        limits.encode(1),
+        check,
+        {"rows": rows, "scale": rows[:, 0]},
     )
 
 

@@ -199,6 +199,18 @@ def test_operation_round_trips_through_json(rule: str) -> None:
         assert np.array_equal(execute(op, x).codes, execute(again, x).codes)
 
 
+def test_out_is_filled_and_kept() -> None:
+    x = RNG.standard_normal((4, 70)).astype(np.float32)
+    for axis in (0, 1):
+        want = nc.mx.quantize(x, "e2m1", "ceil", axis=axis)
+        out = np.empty_like(want.codes), np.empty_like(want.scale)
+        got = nc.mx.quantize(x, "e2m1", "ceil", axis=axis, out=out)
+        assert got.codes is out[0] and got.scale is out[1]
+        assert np.array_equal(out[0], want.codes) and np.array_equal(out[1], want.scale)
+    with pytest.raises(nc.ShapeError, match=r"out must be a uint8 array of shape \(4, 3\)"):
+        nc.mx.quantize(x, "e2m1", out=(np.empty((4, 70), dtype=np.uint8), np.empty((4, 2), dtype=np.uint8)))
+
+
 F32 = np.ones((2, 100), dtype=np.float32)
 
 

@@ -17,7 +17,7 @@ from narrowcast.numerics.unpacking import Array
 from narrowcast.operation import Choices, Control, Effect, Finding, Semantics, rule
 from narrowcast.operation.findings import refuse
 from narrowcast.quant import Blocks, QTensor, Record
-from narrowcast.quant.arrays import as_values
+from narrowcast.quant.arrays import as_values, check_out
 
 GROUP = 32
 """Elements that share a scale in OCP MX; a block is a multiple of it."""
@@ -92,12 +92,12 @@ class MxQuant:
         return BLOCK_LIMIT.findings(self)
 
     def run(self, inputs: Any, choices: Choices, control: Control, out: Any = None) -> QTensor:
-        """Quantize ``x``."""
+        """Quantize ``x``; ``out`` is a pair of arrays for codes and scale bytes."""
         array = as_values(inputs["x"])
         source = check_source(self, array, choices)
         axis = check_axis(self, array)
         scheme = scheme_of(self, choices, control)
-        codes, scale = empty_result(array.shape, axis, self.block, scheme)
+        codes, scale = results(array.shape, axis, self.block, scheme, out)
         fill(array, axis, codes, scale, self.block, source, scheme)
         record = Record(
             rule=self.rule,
@@ -213,11 +213,18 @@ def _nan_lanes(op: MxQuant, values: dict[str, str], control: Control) -> str:
     return "nan" if control.ctrl50 else "zero"
 
 
-def empty_result(shape: tuple[int, ...], axis: int, block: int, scheme: Scheme) -> tuple[Array, Array]:
-    """Allocate codes and scale bytes."""
-    grid = list(shape)
-    grid[axis] = -(-shape[axis] // block)
-    return np.empty(shape, dtype=scheme.target.code_dtype), np.empty(grid, dtype=np.uint8)
+def results(
+    shape: tuple[int, ...], axis: int, block: int, scheme: Scheme, out: tuple[Array, Array] | None
+) -> tuple[Array, Array]:
+    """Return arrays for codes and scale bytes: the caller's, once checked, or new ones."""
+    grid = (*shape[:axis], -(-shape[axis] // block), *shape[axis + 1 :])
+    dtype = scheme.target.code_dtype
+    if out is None:
+        return np.empty(shape, dtype=dtype), np.empty(grid, dtype=np.uint8)
+    codes, scale = out
+    check_out(codes, shape, dtype)
+    check_out(scale, grid, "uint8")
+    return codes, scale
 
 
 def packed(op: MxQuant, array: Array, semantics: Semantics, control: Control) -> tuple[Array, Array]:

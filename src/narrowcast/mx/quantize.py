@@ -31,6 +31,7 @@ def quantize(
     pad: bool = True,
     semantics: Semantics | None = None,
     control: Control | None = None,
+    out: tuple[Array, Array] | None = None,
     **parameters: float,
 ) -> QTensor:
     """Quantize blocks of an array to MX elements with one E8M0 scale each.
@@ -49,6 +50,7 @@ def quantize(
         pad: a short last block is padded with zeros and the record says with how many; False refuses it.
         semantics: whom to believe on disputed points; the default is the device.
         control: the program's control bits (CTRL[50] keeps NaN elements on the chip).
+        out: arrays for the codes and the scale bytes, which the result then holds.
         parameters: the rule's own, e.g. ``dst_type_max=7``.
 
     Returns:
@@ -58,7 +60,8 @@ def quantize(
     Raises:
         UnknownNameError: an unknown format, rule or parameter.
         UnsupportedCastError: a rule that does not write the format, take the source or round that way.
-        ShapeError: a block that is no multiple of 32, an axis the array lacks, or a short block with ``pad=False``.
+        ShapeError: a block that is no multiple of 32, an axis the array lacks, a short block with ``pad=False``, or
+            an ``out`` that does not fit.
         ConstraintError: a parameter or a block size the rule does not have.
 
     Source: the rule's row.
@@ -77,7 +80,7 @@ def quantize(
         saturate=saturate,
         pad=pad,
     )
-    result: QTensor = execute(op, x, semantics, control)
+    result: QTensor = execute(op, x, semantics, control, out)
     return result
 
 
