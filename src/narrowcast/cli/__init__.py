@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli import advise, cast, explain, info, plan, quantize, show, survey
+from narrowcast.cli import advise, asm, cast, disasm, explain, info, plan, quantize, run, show, survey, trace
 from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
@@ -66,6 +66,10 @@ for _function, _module, _short in (
     (quantize.quantize, quantize, "Quantize the weights of a checkpoint to one format."),
     (survey.survey, survey, "Survey what each format would do to a checkpoint."),
     (plan.plan, plan, "Plan what quantizing a matrix product's result costs."),
+    (asm.asm, asm, "Assemble a tile program into bundle words."),
+    (disasm.disasm, disasm, "Disassemble bundle words."),
+    (run.run, run, "Run a tile program on arrays."),
+    (trace.trace, trace, "List what a chip executes for a tile instruction."),
     (info.info, info, "Show versions, kernels, threads and variables."),
 ):
     _settings = {**CONTEXT, **getattr(_module, "PARSING", {})}

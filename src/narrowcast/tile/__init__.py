@@ -10,6 +10,7 @@ from narrowcast.tile.quantize_mx import TQuantMx, tquant_mx
 from narrowcast.tile.scalar import TDequantScalar, TQuantScalar
 from narrowcast.tile.spelling import Order, Pad, Role
 from narrowcast.tile.tile import Tile
+from narrowcast.tile.tracing import Trace, trace
 from narrowcast.tile.types import TileType
 
 __all__ = [
@@ -28,11 +29,13 @@ __all__ = [
     "TQuantScalar",
     "Tile",
     "TileType",
+    "Trace",
     "tcvt",
     "tdequant",
     "tload",
     "tmov",
     "tquant",
     "tquant_mx",
+    "trace",
     "tstore",
 ]
