@@ -67,6 +67,7 @@ test: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(PY) -m bench
+	@$(PY) -m bench.import_time
 
 exhaustive: $(INSTALLED)
 	@$(PY) -m tests.exhaustive

@@ -64,6 +64,6 @@ def command_lines(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from command_lines(command, (*path, name))
 
 
-@pytest.mark.parametrize("command", command_lines(typer.main.get_command(app)))
+@pytest.mark.parametrize("command", [*command_lines(typer.main.get_command(app))])
 def test_help_loads_nothing_heavy(command: str) -> None:
     assert not help_modules(*command.split(), "--help") & set(HEAVY)
