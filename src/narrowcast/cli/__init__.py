@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli import advise, asm, cast, disasm, explain, info, plan, quantize, run, show, survey, trace
+from narrowcast.cli import advise, asm, cast, disasm, explain, info, mx, plan, quantize, run, show, survey, trace
 from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
@@ -65,6 +65,7 @@ for _function, _module, _short in (
     (cast.cast, cast, "Cast the array of a .npy file to a format."),
     (quantize.quantize, quantize, "Quantize the weights of a checkpoint to one format."),
     (survey.survey, survey, "Survey what each format would do to a checkpoint."),
+    (mx.mx, mx, "Compare MX scale rules on a checkpoint."),
     (plan.plan, plan, "Plan what quantizing a matrix product's result costs."),
     (asm.asm, asm, "Assemble a tile program into bundle words."),
     (disasm.disasm, disasm, "Disassemble bundle words."),

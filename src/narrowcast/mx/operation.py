@@ -91,6 +91,12 @@ class MxQuant:
         """Block sizes the rule's instruction or library does not have."""
         return BLOCK_LIMIT.findings(self)
 
+    def check(self, array: Array, choices: Choices) -> str:
+        """Return the source's format name, or refuse what the rule does not take."""
+        refuse(self.violations(choices.semantics), type(self).__name__)
+        check_axis(self, array)
+        return check_source(self, array, choices)
+
     def run(self, inputs: Any, choices: Choices, control: Control, out: Any = None) -> QTensor:
         """Quantize ``x``; ``out`` is a pair of arrays for codes and scale bytes."""
         array = as_values(inputs["x"])
@@ -229,9 +235,8 @@ def results(
 
 def packed(op: MxQuant, array: Array, semantics: Semantics, control: Control) -> tuple[Array, Array]:
     """Run an operation along the last axis and return its 4-bit codes packed, and its scale bytes."""
-    refuse(op.violations(semantics), "MxQuant")
     choices = Choices(semantics, frozenset(op.switches), "MxQuant")
-    source, axis = check_source(op, array, choices), check_axis(op, array)
+    source, axis = op.check(array, choices), check_axis(op, array)
     scheme = scheme_of(op, choices, control)
     size = array.shape[-1]
     codes = np.empty((*array.shape[:-1], (size + 1) // 2), dtype=np.uint8)
