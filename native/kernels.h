@@ -49,6 +49,22 @@ struct MxRule {
   MxElement element;
 };
 
+// How an accumulator leaves the Cube: multiplier, offset and limits. Arrays hold one element, or one for each column
+// and kPadding more, because the last group of a row loads whole vectors.
+constexpr int64_t kPadding = 64;
+
+struct RequantRule {
+  const float* scale;
+  const int32_t* offset;  // of codes only
+  const float* alpha;     // multiplier of negative accumulators, or null
+  bool per_column;
+  bool relu;     // negative accumulators give +0
+  bool integer;  // S32 accumulators, else FP32
+  int32_t inner_low, inner_high;  // of the rounded product
+  int32_t low, high;
+  uint32_t mask;
+};
+
 struct Kernels {
   const char* level;
 
@@ -90,6 +106,10 @@ struct Kernels {
   // One row of blocks of `block` elements: codes, and a scale byte for each block; ties to even or away.
   uint32_t (*mx_row)(const void* src, void* codes, void* scales, int64_t n, int64_t block, bool away,
                      const MxRule* rule);
+
+  // Rows of accumulators: one byte of code each, or the scaled fp32 values. Strides count elements.
+  void (*requant_rows)(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows,
+                       int64_t columns, const RequantRule* rule, bool codes);
 
   void (*pack4)(const void* src, void* dst, int64_t n);
   void (*unpack4)(const void* src, void* dst, int64_t n);

@@ -194,15 +194,20 @@ def from_fractal(
     """
     stride = ceil_to(rows * row_stride, C0) if source_stride is None else source_stride
     flat = np.asarray(storage).reshape(-1)
-    m, n = np.arange(rows)[:, None], np.arange(columns)[None, :]
-    index = start + accumulator_index(m * row_stride, n, stride)
-    last = int(index.max()) if index.size else -1
+    if not rows or not columns:
+        return np.zeros((rows, columns), dtype=flat.dtype)
+    last = start + int(accumulator_index((rows - 1) * row_stride, columns - 1, stride))
     if last >= flat.size:
         raise ShapeError(
             f"an NZ accumulator of {rows} x {columns} reaches element {last} of L0C; the array has {flat.size}.",
             hint=f"Pad it to whole fractals: ceil16(M) x ceil16(N) = {ceil_to(rows, C0) * ceil_to(columns, C0)}.",
         )
-    return np.asarray(flat[index])
+    whole = columns // C0
+    parts = _window(flat, start, (rows, whole, C0), (row_stride * C0, stride * C0, 1)).reshape(rows, whole * C0)
+    if whole * C0 == columns:
+        return parts
+    tail = _window(flat, start + whole * stride * C0, (rows, columns % C0), (row_stride * C0, 1))
+    return np.concatenate([parts, tail], axis=1)
 
 
 def to_fractal(acc: Array, fill: int = 0) -> Array:

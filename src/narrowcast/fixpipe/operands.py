@@ -57,6 +57,18 @@ def accumulators(op: "Fixpipe", acc: Any) -> tuple[Array, Array | None]:
     return full[:, :m, :n], full[:, :m, n:] if full.shape[2] > n else None
 
 
+def whole_fractals(op: "Fixpipe", acc: Any) -> Array | None:
+    """View an NZ accumulator as [n/16, rows, 16] where it is nothing but whole fractals in order, else None."""
+    array = np.asarray(acc)
+    plain = op.batches == 1 and op.source_row_stride == 1 and op.source_offset_bytes == 0
+    if op.acc_layout != "NZ" or not plain or not op.m or not op.n or op.n % C0:
+        return None
+    rows = op.source_stride if op.source_stride is not None else ceil_to(op.m, C0)
+    if array.dtype.name != _DTYPES[op.mode_row.accumulator] or rows < op.m or array.size < rows * op.n:
+        return None
+    return np.ascontiguousarray(array).reshape(-1)[: rows * op.n].reshape(op.n // C0, rows, C0)
+
+
 def _plain(op: "Fixpipe", array: Array) -> Array:
     if array.ndim == 2 and op.batches == 1:
         return array[None]

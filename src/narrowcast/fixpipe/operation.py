@@ -175,6 +175,11 @@ class Fixpipe:
             control: the program's control bits.
             out: one array of result codes for the storage of one unit buffer, else None.
         """
+        fractals = operands.whole_fractals(self, inputs["acc"])
+        if fractals is not None:
+            store = self._run_fractals(fractals, inputs, choices, control, out)
+            if store is not None:
+                return store
         acc, beyond = operands.accumulators(self, inputs["acc"])
         words, p = operands.parameters(self, inputs, acc.shape[-2:], choices)
         found = self._check(acc, p, choices.chip == "cpu-sim")
@@ -189,6 +194,15 @@ class Fixpipe:
         codes = self._convert(acc, p, choices, control)
         extra = None if beyond is None else self._convert(beyond, operands.last_column(p), choices, control)
         return place(self, codes, extra, p, choices.choose("nd_tail"), words, found, out)
+
+    def _run_fractals(self, acc: Array, inputs: Inputs, choices: Choices, control: Control, out: Any) -> Store | None:
+        """Read [N/16, rows, 16] fractals in the one pass that converts them; None where the general way must."""
+        assert self.m is not None and self.n is not None
+        words, p = operands.parameters(self, inputs, (self.m, self.n), choices)
+        if list(check(Call(self, acc[:, : self.m], (("scale", p.scale),)))):
+            return None
+        codes = convert_fast(acc, self.mode_row, p, choices, control, (self.m, self.n), acc.shape[1])
+        return None if codes is None else place(self, codes[None], None, p, choices.choose("nd_tail"), words, (), out)
 
     def _convert(self, acc: Array, p: Parameters, choices: Choices, control: Control) -> Array:
         flat = acc.reshape(-1, acc.shape[-1]) if acc.shape[0] == 1 or p.scale.ndim == 1 else acc
