@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import tile_tables
+
 from narrowcast.catalog import capi, casts
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import roundings
@@ -275,6 +277,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "unemulated-casts": unemulated_list,
     "cast-notes": cast_notes_list,
     "help": help_text,
+    **tile_tables.tables(table),
 }
 
 
