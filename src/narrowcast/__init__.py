@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narrowcast.catalog.formats import formats
     from narrowcast.catalog.rounding import roundings
     from narrowcast.catalog.switches import switches
+    from narrowcast.checks import check
     from narrowcast.errors import (
         CheckpointError,
         ConstraintError,
@@ -49,6 +50,7 @@ _ERRORS = (
 )
 _HOMES = {
     "narrowcast.advise": "plan",
+    "narrowcast.checks": "check",
     "narrowcast.catalog.formats": "formats",
     "narrowcast.catalog.rounding": "roundings",
     "narrowcast.catalog.switches": "switches",
@@ -81,6 +83,7 @@ __all__ = [
     "__version__",
     "advise",
     "audit",
+    "check",
     "cube",
     "decode",
     "dequantize",

@@ -14,7 +14,22 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli import advise, asm, cast, disasm, explain, info, mx, plan, quantize, run, show, survey, trace
+from narrowcast.cli import (
+    advise,
+    asm,
+    cast,
+    check,
+    disasm,
+    explain,
+    info,
+    mx,
+    plan,
+    quantize,
+    run,
+    show,
+    survey,
+    trace,
+)
 from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
@@ -71,6 +86,7 @@ for _function, _module, _short in (
     (disasm.disasm, disasm, "Disassemble bundle words."),
     (run.run, run, "Run a tile program on arrays."),
     (trace.trace, trace, "List what a chip executes for a tile instruction."),
+    (check.check, check, "Check a program against the machine's rules."),
     (info.info, info, "Show versions, kernels, threads and variables."),
 ):
     _settings = {**CONTEXT, **getattr(_module, "PARSING", {})}

@@ -61,7 +61,7 @@ class Mmad:
         """Refuse operand types the chip lacks."""
         if semantics.chip in ("3510", "2201") and semantics.chip not in self.pair.chips:
             yield Finding(
-                rule="VEC-02",
+                rule="VEC-12",
                 place=type(self).__name__,
                 message=f"{self.a_format} x {self.b_format} exists on chip {', '.join(self.pair.chips)} only",
                 fix="Guard it with __NPU_ARCH__ == 3510, or use s8, fp16 or bf16.",
