@@ -8,7 +8,10 @@ import numpy as np
 
 import narrowcast as nc
 from narrowcast import kernels, numerics
+from narrowcast.catalog.fixpipe_modes import fixpipe_modes
 from narrowcast.catalog.formats import formats
+from narrowcast.fixpipe.pipeline import Parameters, convert
+from narrowcast.operation import Choices
 from narrowcast.schema import IntFormat, Rounding
 
 Array = np.ndarray[Any, Any]
@@ -55,6 +58,10 @@ def workloads(size: int, threads: int) -> list[Workload]:
         _unpack(size, limits),
         *(_blocks(x, name, rule, limits) for name in ("e4m3", "e2m1", "e1m2") for rule in ("ocp-floor", "ceil")),
         _packed_blocks(x, limits),
+        *(_requant(size, mode, vector, limits) for mode in ("REQ8", "DEQF16", "QS322BF16") for vector in (False, True)),
+        *(_requant(size, mode, True, limits) for mode in ("REQ4", "QF32_2_B8", "QF32_2_E4M3", "QF32_2_HiF8")),
+        *(_requant(size, mode, True, limits) for mode in ("QF32_2_BF16", "QF322F16")),
+        _requant_fractals(size, limits),
     ]
 
 
@@ -193,6 +200,53 @@ def _packed_blocks(x: Array, limits: _Limits) -> Workload:
         check,
         {"rows": rows, "scale": rows[:, 0]},
     )
+
+
+def _accumulators(size: int, kind: str) -> Array:
+    acc = np.random.default_rng(4).integers(-30000, 30000, (size // COLUMNS, COLUMNS)).astype(np.int32)
+    return acc if kind == "s32" else (acc / np.float32(64)).astype(np.float32)
+
+
+def _requant(size: int, mode: str, vector: bool, limits: _Limits) -> Workload:
+    row = fixpipe_modes[mode]
+    acc = _accumulators(size, row.accumulator)
+    scale = np.random.default_rng(5).uniform(0.001, 0.01, COLUMNS).astype(np.float32)
+    op = nc.fixpipe.Fixpipe(mode=mode)
+    words = nc.fixpipe.quant_words(scale if vector else scale[:1], np.int64(3), True)
+    out = np.empty(acc.size, dtype=formats[row.targets[0]].code_dtype)
+    inputs = {"acc": acc, "words": words}
+
+    def check() -> bool:
+        nc.execute(op, inputs, out=out)
+        some = acc[: max(1, SAMPLE // COLUMNS)]
+        choices = Choices(nc.Semantics(), frozenset(op.switches), "bench")
+        used, target = nc.fixpipe.truncate_scale(scale if vector else scale[:1]), row.targets[0]
+        offset = np.int64([3 if row.offset else 0])
+        want = convert(some, row, Parameters(used, offset, target), choices, nc.Control())
+        return np.array_equal(out[: some.size], want.ravel())
+
+    return Workload(
+        f"{mode} {'per column' if vector else 'one scale'}",
+        lambda: nc.execute(op, inputs, out=out),
+        limits.encode(out.itemsize),
+        check,
+    )
+
+
+def _requant_fractals(size: int, limits: _Limits) -> Workload:
+    acc = _accumulators(size, "s32")
+    l0c = nc.fixpipe.to_fractal(acc)
+    rows, columns = acc.shape
+    op = nc.fixpipe.Fixpipe(mode="REQ8", acc_layout="NZ", m=rows, n=columns)
+    words = nc.fixpipe.quant_words(np.full(columns, 0.005), np.int64(3), True)
+    out = np.empty(acc.size, dtype=np.uint8)
+    inputs = {"acc": l0c, "words": words}
+
+    def check() -> bool:
+        nc.execute(op, inputs, out=out)
+        return np.array_equal(out, nc.execute(nc.fixpipe.Fixpipe(mode="REQ8"), {**inputs, "acc": acc}).storage[0])
+
+    return Workload("REQ8 per column, NZ2ND", lambda: nc.execute(op, inputs, out=out), limits.encode(1), check)
 
 
 def _pack(size: int, limits: _Limits) -> Workload:

@@ -14,7 +14,7 @@ enum Rounding : int { RN = 0, RNA = 1, RD = 2, RU = 3, RZ = 4, RO = 5 };
 enum HybridCompare : int { GE = 0, GT = 1, GE_NONZERO = 2 };
 
 // Bits of the value that an encoder returns: what its input contained. SEEN_UNDECIDED: blocks whose codes do not stand.
-enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2, SEEN_UNDECIDED = 4 };
+enum Seen : uint32_t { SEEN_NAN = 1, SEEN_INF = 2, SEEN_UNDECIDED = 4, SEEN_SUBNORMAL = 8 };
 
 // Targets with a kernel on byte planes; every other 8-bit or 4-bit one goes through a table.
 enum Float8 : int { E4M3 = 0, E5M2 = 1, HIF8 = 2, E2M1 = 3 };
@@ -108,8 +108,8 @@ struct Kernels {
                      const MxRule* rule);
 
   // Rows of accumulators: one byte of code each, or the scaled fp32 values. Strides count elements.
-  void (*requant_rows)(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows,
-                       int64_t columns, const RequantRule* rule, bool codes);
+  uint32_t (*requant_rows)(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows,
+                           int64_t columns, const RequantRule* rule, bool codes);
 
   void (*pack4)(const void* src, void* dst, int64_t n);
   void (*unpack4)(const void* src, void* dst, int64_t n);

@@ -359,11 +359,11 @@ void bind_blocks(nb::module_& m) {
 
 // Accumulators of a plain matrix, or of L0C's fractals: columns of 16 x 16 blocks, each `fractal_rows` x 16.
 template <class T, class Finish>
-void requantize(const Bytes& acc, Array<T>& dst, const RequantRule& rule, int64_t columns, int64_t fractal_rows,
-                int threads, Finish finish) {
+uint32_t requantize(const Bytes& acc, Array<T>& dst, const RequantRule& rule, int64_t columns, int64_t fractal_rows,
+                    int threads, Finish finish) {
   const int64_t n = static_cast<int64_t>(dst.size());
   if (columns <= 0 ? n != 0 : n % columns != 0) throw nb::value_error("rows of unequal length");
-  if (n == 0) return;
+  if (n == 0) return 0;
   const int64_t rows = n / columns;
   if (fractal_rows && (columns % 16 != 0 || fractal_rows < rows)) throw nb::value_error("fractals of the wrong size");
   const int64_t held = fractal_rows ? columns * fractal_rows : n;
@@ -379,13 +379,17 @@ void requantize(const Bytes& acc, Array<T>& dst, const RequantRule& rule, int64_
     }
     return part;
   };
-  spread(n, threads, [&](int64_t b, int64_t e) {
+  return spread(n, threads, [&](int64_t b, int64_t e) {
+    uint32_t seen = 0;
     if (fractal_rows == 0) {
       const auto piece = [&](int64_t at, int64_t rows_here, int64_t width) {
-        finish(in + 4 * at, columns, out + at, columns, rows_here, width, from(at % columns));
+        seen |= finish(in + 4 * at, columns, out + at, columns, rows_here, width, from(at % columns));
       };
       const int64_t first = (b + columns - 1) / columns * columns, last = e / columns * columns;
-      if (first > last) return piece(b, 1, e - b), 0u;
+      if (first > last) {
+        piece(b, 1, e - b);
+        return seen;
+      }
       if (b < first) piece(b, 1, first - b);
       if (first < last) piece(first, (last - first) / columns, columns);
       if (last < e) piece(last, 1, e - last);
@@ -393,11 +397,11 @@ void requantize(const Bytes& acc, Array<T>& dst, const RequantRule& rule, int64_
       by_rows(16 * rows, b, e, [&](int64_t j, int64_t at, int64_t count) {
         const int64_t row = at / 16 - j * rows;
         const RequantRule part = from(16 * j);
-        finish(in + 64 * (j * fractal_rows + row), int64_t{16}, out + row * columns + 16 * j, columns, count / 16,
+        seen |= finish(in + 64 * (j * fractal_rows + row), int64_t{16}, out + row * columns + 16 * j, columns, count / 16,
                int64_t{16}, part);
       });
     }
-    return 0u;
+    return seen;
   });
 }
 
@@ -406,18 +410,19 @@ template <class T, class Encode>
 auto through_products(Encode encode) {
   return [encode](const char* in, int64_t in_stride, T* out, int64_t out_stride, int64_t rows, int64_t columns,
                   const RequantRule& rule) {
+    uint32_t seen = 0;
     constexpr int64_t kBlock = 1024;
     float products[kBlock];
     T codes[kBlock];
     if (columns == 16) {
       for (int64_t row = 0; row < rows; row += kBlock / 16) {
         const int64_t some = rows - row < kBlock / 16 ? rows - row : kBlock / 16;
-        kernels->requant_rows(in + 4 * row * in_stride, in_stride, products, 16, some, 16, &rule, false);
+        seen |= kernels->requant_rows(in + 4 * row * in_stride, in_stride, products, 16, some, 16, &rule, false);
         encode(products, codes, 16 * some);
         for (int64_t i = 0; i < some; ++i)
           std::memcpy(out + (row + i) * out_stride, codes + 16 * i, 16 * sizeof(T));
       }
-      return;
+      return seen;
     }
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t column = 0; column < columns; column += kBlock) {
@@ -427,10 +432,11 @@ auto through_products(Encode encode) {
           part.scale += column;
           if (rule.alpha != nullptr) part.alpha += column;
         }
-        kernels->requant_rows(in + 4 * (row * in_stride + column), some, products, some, 1, some, &part, false);
+        seen |= kernels->requant_rows(in + 4 * (row * in_stride + column), some, products, some, 1, some, &part, false);
         encode(products, out + row * out_stride + column, some);
       }
     }
+    return seen;
   };
 }
 
@@ -450,10 +456,10 @@ void bind_requant(nb::module_& m) {
                               int32_t inner_high, int32_t low, int32_t high, uint32_t mask, int threads) {
     RequantRule rule = requant_rule(scale, offset, alpha, relu, integer, columns);
     rule.inner_low = inner_low, rule.inner_high = inner_high, rule.low = low, rule.high = high, rule.mask = mask;
-    requantize(acc, dst, rule, columns, fractal_rows, threads,
+    return requantize(acc, dst, rule, columns, fractal_rows, threads,
                [](const char* in, int64_t in_stride, uint8_t* out, int64_t out_stride, int64_t rows, int64_t width,
                   const RequantRule& part) {
-                 kernels->requant_rows(in, in_stride, out, out_stride, rows, width, &part, true);
+                 return kernels->requant_rows(in, in_stride, out, out_stride, rows, width, &part, true);
                });
   });
   m.def("requant_half", [](Bytes acc, Array<uint16_t> dst, Floats scale, Array<const int32_t> offset, Floats alpha,
@@ -461,7 +467,7 @@ void bind_requant(nb::module_& m) {
                            uint32_t nan_code, int threads) {
     const RequantRule rule = requant_rule(scale, offset, alpha, relu, integer, columns);
     const auto encoder = fp16 ? kernels->encode_fp16 : kernels->encode_bf16;
-    requantize(acc, dst, rule, columns, fractal_rows, threads,
+    return requantize(acc, dst, rule, columns, fractal_rows, threads,
                through_products<uint16_t>([=](const float* products, uint16_t* codes, int64_t count) {
                  encoder(products, codes, count, RN, limit, nan_code);
                }));
@@ -473,14 +479,13 @@ void bind_requant(nb::module_& m) {
     const Ends ends{over_code, over_is_nan ? kNanValue : 0, nan_code, 0};
     if (compare >= 0) {
       const HybridCompare checked = comparison(compare);
-      requantize(acc, dst, rule, columns, fractal_rows, threads,
+      return requantize(acc, dst, rule, columns, fractal_rows, threads,
                  through_products<uint8_t>([&ends, checked](const float* products, uint8_t* codes, int64_t count) {
                    kernels->encode_hybrid(products, codes, count, checked, &ends);
                  }));
-      return;
     }
     const Float8 checked = float8(target, HIF8);
-    requantize(acc, dst, rule, columns, fractal_rows, threads,
+    return requantize(acc, dst, rule, columns, fractal_rows, threads,
                through_products<uint8_t>([&ends, checked](const float* products, uint8_t* codes, int64_t count) {
                  kernels->encode_float8(products, codes, count, checked, &ends);
                }));
@@ -543,6 +548,7 @@ NB_MODULE(_native, m) {
   m.def("cache_bytes", [] { return cache_bytes; });
   m.attr("SEEN_NAN") = static_cast<int>(SEEN_NAN);
   m.attr("SEEN_UNDECIDED") = static_cast<int>(SEEN_UNDECIDED);
+  m.attr("SEEN_SUBNORMAL") = static_cast<int>(SEEN_SUBNORMAL);
   m.attr("SEEN_INF") = static_cast<int>(SEEN_INF);
   bind_encoders(m);
   bind_decoders(m);

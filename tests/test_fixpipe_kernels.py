@@ -61,7 +61,12 @@ def both(
     acc, p = accumulators(row.accumulator, columns), parameters(mode, columns, kind, target)
     names = pipeline.switches_of(row, p.alpha is not None, False)
     choices = Choices(nc.Semantics(), frozenset(names), "test")
-    return fast.convert_fast(acc, row, p, choices, control), pipeline.convert(acc, row, p, choices, control), p, acc
+    done = fast.convert_fast(acc, row, p, choices, control)
+    quick = None
+    if done is not None:
+        quick, subnormal = done
+        assert not subnormal
+    return quick, pipeline.convert(acc, row, p, choices, control), p, acc
 
 
 CASES = [(mode, target) for mode in MODES for target in fixpipe_modes[mode].targets]
@@ -133,6 +138,17 @@ def test_subnormals_in_l0c_are_found_in_fractals_too() -> None:
     acc[17, 20] = 1e-40
     with pytest.raises(nc.ConstraintError, match=r"first 1e-40 at \[17, 20\]"):
         fixpipe.run(fixpipe.to_fractal(acc), "QF32_2_B8", 1.0, acc_layout="NZ", m=32, n=32)
+
+
+@pytest.mark.parametrize("mode", ["QF32_2_B8", "QF32_2_E4M3", "QF32_2_BF16", "QF32_2_HiF8_HYBRID"])
+@pytest.mark.parametrize("position", [0, 31, 32, 50, 3 * 51 + 50])
+def test_kernel_sees_every_subnormal(mode: str, position: int) -> None:
+    """In a whole vector, in a tail, in the last element."""
+    acc = np.ones((30, 51), dtype=np.float32)
+    fixpipe.run(acc, mode, 1.0)
+    acc.reshape(-1)[position] = -1.1754942e-38
+    with pytest.raises(nc.ConstraintError, match=rf"FIXP-01 .* at \[{position // 51}, {position % 51}\]"):
+        fixpipe.run(acc, mode, 1.0)
 
 
 def test_large_matrix_on_threads() -> None:

@@ -13,16 +13,23 @@ struct Scaled {
 
   const float* scale;
   const float* alpha;
+  U smallest;  // of FP32 accumulators: twice the magnitude, less 1, so that a zero is the largest
 
-  NC_ALWAYS explicit Scaled(const RequantRule& r) : scale(r.scale), alpha(r.alpha) {}
+  NC_ALWAYS explicit Scaled(const RequantRule& r) : scale(r.scale), alpha(r.alpha), smallest(all(~0u)) {}
 
   NC_ALWAYS Column at(int64_t column) const {
     if constexpr (PerColumn) return {load<F>(scale + column), Activation == 2 ? load<F>(alpha + column) : F{}};
     return {all_f(scale[0]), Activation == 2 ? all_f(alpha[0]) : F{}};
   }
 
-  NC_ALWAYS U operator()(const char* in, const Column& by) const {
+  NC_ALWAYS uint32_t seen() const {
+    const U subnormal = (U)(smallest < all(0x00FFFFFFu));
+    return !Integer && largest_lane(subnormal) ? (uint32_t)SEEN_SUBNORMAL : 0u;
+  }
+
+  NC_ALWAYS U operator()(const char* in, const Column& by) {
     const U bits = load<U>(in);
+    if constexpr (!Integer) smallest = umin(smallest, (bits << 1) - 1);
     const F x = Integer ? to_float((I)bits) : (F)bits;
     if constexpr (Activation == 0) return (U)(x * by.scale);
     const I negative = Integer ? (I)bits >> 31 : (I)((F)bits < F{});
@@ -95,7 +102,9 @@ struct Requant {
       by.offset[part] = all16(offset[0]);
   }
 
-  NC_ALWAYS I whole(const char* in, const typename Product::Column& by) const {
+  NC_ALWAYS uint32_t seen() const { return product.seen(); }
+
+  NC_ALWAYS I whole(const char* in, const typename Product::Column& by) {
     F scaled = (F)product(in, by);
     // FP32 accumulators may be NaN, and an infinite one may meet a zero scale: 0.
     if constexpr (!Integer) scaled = (F)((U)scaled & (U)(scaled == scaled));
@@ -104,7 +113,7 @@ struct Requant {
   }
 
   // Two vectors of accumulators.
-  NC_ALWAYS W operator()(const char* in, const Columns& by, int part) const {
+  NC_ALWAYS W operator()(const char* in, const Columns& by, int part) {
     const W pair = pair16(whole(in, by.product[2 * part]), whole(in + kBytes, by.product[2 * part + 1]));
     return within16(within16(pair, inner_low, inner_high) + by.offset[part], low, high) & mask;
   }
@@ -113,7 +122,7 @@ struct Requant {
 // Rows that share the parameters they load.
 template <int Rows, class Step>
 NC_INLINE void requant_group(const char* in, int64_t in_stride, char* out, int64_t out_stride, int64_t columns,
-                             const Step& step) {
+                             Step& step) {
   constexpr int kGroup = 4 * kLanes;
   typename Step::Columns by;
   int64_t column = 0;
@@ -127,7 +136,7 @@ NC_INLINE void requant_group(const char* in, int64_t in_stride, char* out, int64
   if (column == columns) return;
   step.columns(by, 0, column), step.columns(by, 1, column + 2 * kLanes);
   for (int row = 0; row < Rows; ++row) {
-    char values[4 * kBytes] = {}, codes[kBytes];
+    char values[4 * kBytes] = {}, codes[kBytes];  // a padding zero is no subnormal
     __builtin_memcpy(values, in + 4 * (row * in_stride + column), 4 * (columns - column));
     store(codes, join16(step(values, by, 0), step(values + 2 * kBytes, by, 1)));
     __builtin_memcpy(out + row * out_stride + column, codes, columns - column);
@@ -137,7 +146,7 @@ NC_INLINE void requant_group(const char* in, int64_t in_stride, char* out, int64
 // Rows of one fractal, 16 wide: with vectors of 8 lanes two rows make one store's worth.
 template <class Step>
 NC_INLINE void requant_by(const char* in, int64_t in_stride, char* out, int64_t out_stride, int64_t rows,
-                          int64_t columns, const Step& step) {
+                          int64_t columns, Step& step) {
   int64_t row = 0;
   if (kLanes == 8 && columns == 16) {
     typename Step::Columns by;
@@ -157,7 +166,7 @@ NC_INLINE void requant_by(const char* in, int64_t in_stride, char* out, int64_t 
 
 template <class Step>
 NC_INLINE void scale_by(const char* in, int64_t in_stride, char* out, int64_t out_stride, int64_t rows,
-                        int64_t columns, const Step& step) {
+                        int64_t columns, Step& step) {
   for (int64_t row = 0; row < rows; ++row, in += 4 * in_stride, out += 4 * out_stride) {
     int64_t column = 0;
     for (; column + kLanes <= columns; column += kLanes)
@@ -171,37 +180,35 @@ NC_INLINE void scale_by(const char* in, int64_t in_stride, char* out, int64_t ou
 }
 
 template <bool Integer, bool PerColumn, int Activation>
-void requant_as(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows, int64_t columns,
+uint32_t requant_as(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows, int64_t columns,
                 const RequantRule& rule, bool codes) {
   const char* in = static_cast<const char*>(src);
   char* out = static_cast<char*>(dst);
   if (codes) {
-    const Requant<Integer, PerColumn, Activation> step(rule);
+    Requant<Integer, PerColumn, Activation> step(rule);
     requant_by(in, in_stride, out, out_stride, rows, columns, step);
-  } else {
-    const Scaled<Integer, PerColumn, Activation> step(rule);
-    scale_by(in, in_stride, out, out_stride, rows, columns, step);
+    return step.seen();
   }
+  Scaled<Integer, PerColumn, Activation> step(rule);
+  scale_by(in, in_stride, out, out_stride, rows, columns, step);
+  return step.seen();
 }
 
 template <bool Integer, bool PerColumn>
-void requant_with(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows, int64_t columns,
-                  const RequantRule& rule, bool codes) {
+uint32_t requant_with(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows, int64_t columns,
+                      const RequantRule& rule, bool codes) {
   if (rule.alpha != nullptr)
-    requant_as<Integer, PerColumn, 2>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
-  else if (rule.relu)
-    requant_as<Integer, PerColumn, 1>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
-  else
-    requant_as<Integer, PerColumn, 0>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
+    return requant_as<Integer, PerColumn, 2>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
+  if (rule.relu)
+    return requant_as<Integer, PerColumn, 1>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
+  return requant_as<Integer, PerColumn, 0>(src, in_stride, dst, out_stride, rows, columns, rule, codes);
 }
 
-void requant_rows(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows, int64_t columns,
-                  const RequantRule* rule, bool codes) {
-  if (rule->integer) {
-    if (rule->per_column) requant_with<true, true>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
-    else requant_with<true, false>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
-  } else {
-    if (rule->per_column) requant_with<false, true>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
-    else requant_with<false, false>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
-  }
+uint32_t requant_rows(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows,
+                      int64_t columns, const RequantRule* rule, bool codes) {
+  if (rule->integer)
+    return rule->per_column ? requant_with<true, true>(src, in_stride, dst, out_stride, rows, columns, *rule, codes)
+                            : requant_with<true, false>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
+  return rule->per_column ? requant_with<false, true>(src, in_stride, dst, out_stride, rows, columns, *rule, codes)
+                          : requant_with<false, false>(src, in_stride, dst, out_stride, rows, columns, *rule, codes);
 }

@@ -53,7 +53,8 @@ def convert_fast(
     control: Control,
     shape: tuple[int, int] | None = None,
     fractal_rows: int = 0,
-) -> Array | None:
+    into: Array | None = None,
+) -> tuple[Array, bool] | None:
     """Convert in one pass over the accumulator; None where the stages must.
 
     Args:
@@ -64,9 +65,10 @@ def convert_fast(
         control: the program's control bits.
         shape: [M, N] of fractals.
         fractal_rows: rows of a column of fractals.
+        into: a contiguous array of codes that may take the result, whatever its shape.
 
     Returns:
-        Codes [M, N].
+        Codes [M, N], and whether an FP32 accumulator was subnormal.
     """
     if acc.size < FROM_ELEMENTS or not serves(mode, p, choices):
         return None
@@ -75,12 +77,19 @@ def convert_fast(
     acc = np.ascontiguousarray(acc)
     relu = p.alpha is not None and not p.alpha.any()
     by = requant.Multipliers(p.scale, p.offset, None if relu else p.alpha, relu)
-    out = np.empty((rows, columns), dtype=target.code_dtype)
+    out = _taken(into, rows, columns, target.code_dtype)
     if mode.integer:
         bounds = (int(target.min), int(target.max))
-        return requant.to_integers(acc, by, intermediate(p, choices), bounds, target.code_mask, out, fractal_rows)
+        inner = intermediate(p, choices)
+        return out, requant.to_integers(acc, by, inner, bounds, target.code_mask, out, fractal_rows)
     rule = _rule(mode, p, choices, control)
-    return requant.to_floats(acc, by, rule, out, fractal_rows) if requant.serves(rule) else None
+    return (out, requant.to_floats(acc, by, rule, out, fractal_rows)) if requant.serves(rule) else None
+
+
+def _taken(into: Array | None, rows: int, columns: int, dtype: str) -> Array:
+    if into is not None and into.size == rows * columns and into.dtype == dtype and into.flags.c_contiguous:
+        return into.reshape(rows, columns)
+    return np.empty((rows, columns), dtype=dtype)
 
 
 def _rule(mode: FixpipeMode, p: Parameters, choices: Choices, control: Control) -> Rule:

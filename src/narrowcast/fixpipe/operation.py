@@ -182,7 +182,15 @@ class Fixpipe:
                 return store
         acc, beyond = operands.accumulators(self, inputs["acc"])
         words, p = operands.parameters(self, inputs, acc.shape[-2:], choices)
-        found = self._check(acc, p, choices.chip == "cpu-sim")
+        tail = choices.choose("nd_tail")
+        if beyond is None and acc.shape[0] == 1:
+            done = convert_fast(acc[0], self.mode_row, p, choices, control, into=self._direct(out))
+            # The kernel has looked for subnormal accumulators; the rest is known without the data.
+            if done is not None and not done[1] and not self._broken(None, p, acc.shape):
+                return place(self, done[0][None], None, p, tail, words, (), out)
+        found = self._broken(acc, p, acc.shape, choices.chip == "cpu-sim")
+        refused = found if self.on_violation == "raise" else tuple(f for f in found if f.rule not in EMULATED)
+        refuse(refused, f"Fixpipe {self.mode}")
         if any(f.rule == "FIXP-06" for f in found):
             return self._dropped(acc.shape, p.target, found)
         if p.bias is not None and choices.choose("fixpipe_bias") == "accumulator":
@@ -193,36 +201,45 @@ class Fixpipe:
             )
         codes = self._convert(acc, p, choices, control)
         extra = None if beyond is None else self._convert(beyond, operands.last_column(p), choices, control)
-        return place(self, codes, extra, p, choices.choose("nd_tail"), words, found, out)
+        return place(self, codes, extra, p, tail, words, found, out)
 
     def _run_fractals(self, acc: Array, inputs: Inputs, choices: Choices, control: Control, out: Any) -> Store | None:
         """Read [N/16, rows, 16] fractals in the one pass that converts them; None where the general way must."""
         assert self.m is not None and self.n is not None
         words, p = operands.parameters(self, inputs, (self.m, self.n), choices)
-        if list(check(Call(self, acc[:, : self.m], (("scale", p.scale),)))):
+        if self._broken(None, p, (self.m, self.n)):
             return None
-        codes = convert_fast(acc, self.mode_row, p, choices, control, (self.m, self.n), acc.shape[1])
-        return None if codes is None else place(self, codes[None], None, p, choices.choose("nd_tail"), words, (), out)
+        size, into = (self.m, self.n), self._direct(out)
+        done = convert_fast(acc, self.mode_row, p, choices, control, size, acc.shape[1], into)
+        # Rows beyond m are not read, so a subnormal one is among the accumulators.
+        if done is None or done[1]:
+            return None
+        return place(self, done[0][None], None, p, choices.choose("nd_tail"), words, (), out)
+
+    def _direct(self, out: Any) -> Any:
+        """The output array where results may be written to it as they come."""
+        dense = self.layout == "NZ2ND" and self.stride is None and self.batches == 1 and self.dual is None
+        return out if dense else None
 
     def _convert(self, acc: Array, p: Parameters, choices: Choices, control: Control) -> Array:
-        flat = acc.reshape(-1, acc.shape[-1]) if acc.shape[0] == 1 or p.scale.ndim == 1 else acc
-        codes = convert_fast(flat, self.mode_row, p, choices, control)
-        if codes is None and flat.ndim == 2:
-            codes = in_row_blocks(flat, self.mode_row, p, choices, control)
-        if codes is None:
-            codes = np.stack([in_row_blocks(one, self.mode_row, p, choices, control) for one in acc])
+        if p.scale.ndim > 1:  # one word a row: a matrix at a time
+            return np.stack([in_row_blocks(one, self.mode_row, p, choices, control) for one in acc])
+        flat = acc.reshape(-1, acc.shape[-1])
+        done = convert_fast(flat, self.mode_row, p, choices, control)
+        codes = done[0] if done is not None else in_row_blocks(flat, self.mode_row, p, choices, control)
         return codes.reshape(acc.shape)
 
-    def _check(self, acc: Array, p: Parameters, simulated: bool) -> tuple[Finding, ...]:
+    def _broken(
+        self, acc: Array | None, p: Parameters, shape: tuple[int, ...], simulated: bool = False
+    ) -> tuple[Finding, ...]:
+        """Rules that the call breaks; without accumulators, those that can be judged without."""
         arrays = [("scale", p.scale)] if self.mode_row.scaled else []
         if p.alpha is not None and self.activation != "relu":
             arrays.append(("slope", p.alpha))
         if p.bias is not None:
             arrays.append(("bias", p.bias))
-        found = tuple(f for f in check(Call(self, acc, tuple(arrays))) if not (simulated and f.rule in _SIMULATED_DATA))
-        refused = found if self.on_violation == "raise" else tuple(f for f in found if f.rule not in EMULATED)
-        refuse(refused, f"Fixpipe {self.mode}")
-        return found
+        found = check(Call(self, acc, tuple(arrays), shape[-2:]))
+        return tuple(f for f in found if not (simulated and f.rule in _SIMULATED_DATA))
 
     def _dropped(self, shape: tuple[int, ...], target: str, found: tuple[Finding, ...]) -> Store:
         """Nothing is written."""

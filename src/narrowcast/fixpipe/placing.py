@@ -136,7 +136,8 @@ def _delivered(storage: Array, out: Array | None) -> Array:
     if out.size != storage.size or out.dtype != storage.dtype or not out.flags.c_contiguous:
         raise ShapeError(f"out must be a contiguous {storage.dtype} array of {storage.size} elements.")
     flat = out.reshape(-1)
-    flat[...] = storage
+    if not np.shares_memory(flat, storage):
+        flat[...] = storage
     return flat
 
 

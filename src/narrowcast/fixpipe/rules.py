@@ -28,16 +28,17 @@ class Call:
     op: "Fixpipe"
     acc: npt.NDArray[Any] | None = None
     parameters: tuple[tuple[str, npt.NDArray[Any]], ...] = ()
+    shape: tuple[int, ...] = (0, 0)
 
     @property
     def rows(self) -> int:
         """M, 0 when unknown."""
-        return self.op.m or (0 if self.acc is None else self.acc.shape[-2])
+        return self.op.m or self.shape[0]
 
     @property
     def columns(self) -> int:
         """N, 0 when unknown."""
-        return self.op.n or (0 if self.acc is None else self.acc.shape[-1])
+        return self.op.n or self.shape[1]
 
 
 @rule(

@@ -9,6 +9,7 @@ from narrowcast.kernels.library import native, threads
 from narrowcast.kernels.tables import Rule, limits
 from narrowcast.schema import Rounding
 
+SEEN_SUBNORMAL = 8
 _PADDING = 64  # a row's last group loads whole vectors of parameters
 _FLOAT8 = {("e4m3", Rounding.RN): 0, ("e5m2", Rounding.RN): 1, ("hif8", Rounding.RNA): 2}
 _COMPARES = {"ge": 0, "gt": 1, "ge-nonzero": 2}
@@ -61,7 +62,7 @@ def to_integers(
     mask: int,
     out: Array,
     fractal_rows: int = 0,
-) -> Array:
+) -> bool:
     """Requantize accumulators to integers of at most 8 bits.
 
     Formula: ``clamp(clamp(rint(acc * scale), *inner) + offset, *bounds) & mask``; the product is rounded to float32,
@@ -75,16 +76,19 @@ def to_integers(
         mask: bits of a code.
         out: uint8 [rows, columns].
         fractal_rows: rows of a column of fractals, 0 for a plain matrix.
+
+    Returns:
+        Whether an FP32 accumulator was subnormal.
     """
     columns = out.shape[1]
     scale, offset, alpha = by.arrays(columns)
     module = native()
     assert module is not None
-    module.requant_integer(
+    seen = module.requant_integer(
         _bytes(acc), out.reshape(-1), scale, offset, alpha, by.relu, acc.dtype == np.int32, columns, fractal_rows,
         *inner, *bounds, mask, threads(out.size),
     )  # fmt: skip
-    return out
+    return bool(seen & SEEN_SUBNORMAL)
 
 
 def serves(rule: Rule) -> bool:
@@ -95,7 +99,7 @@ def serves(rule: Rule) -> bool:
     return rule.overflow == "after-rounding" and (half or (rule.target, Rounding(rule.rounding)) in _FLOAT8)
 
 
-def to_floats(acc: Array, by: Multipliers, rule: Rule, out: Array, fractal_rows: int = 0) -> Array:
+def to_floats(acc: Array, by: Multipliers, rule: Rule, out: Array, fractal_rows: int = 0) -> bool:
     """Scale accumulators and narrow the products, each rounded to float32 and then once more.
 
     Args:
@@ -104,6 +108,9 @@ def to_floats(acc: Array, by: Multipliers, rule: Rule, out: Array, fractal_rows:
         rule: the conversion of a product.
         out: codes [rows, columns].
         fractal_rows: rows of a column of fractals, 0 for a plain matrix.
+
+    Returns:
+        Whether an FP32 accumulator was subnormal.
     """
     columns = out.shape[1]
     scale, offset, alpha = by.arrays(columns)
@@ -115,13 +122,13 @@ def to_floats(acc: Array, by: Multipliers, rule: Rule, out: Array, fractal_rows:
     )  # fmt: skip
     workers = threads(out.size)
     if rule.target in ("fp16", "bf16"):
-        module.requant_half(*common, rule.target == "fp16", ends.over, ends.nan, workers)
-        return out
+        seen = module.requant_half(*common, rule.target == "fp16", ends.over, ends.nan, workers)
+        return bool(seen & SEEN_SUBNORMAL)
     compare = _COMPARES[rule.hybrid_compare] if rule.rounding == "rh" else -1
     kind = _FLOAT8.get((rule.target, Rounding(rule.rounding)), 0)
     over_is_nan = ends.over == rule.format.nan_code
-    module.requant_float8(*common, kind, ends.over, ends.nan, over_is_nan, compare, workers)
-    return out
+    seen = module.requant_float8(*common, kind, ends.over, ends.nan, over_is_nan, compare, workers)
+    return bool(seen & SEEN_SUBNORMAL)
 
 
 def _bytes(acc: Array) -> Array:
