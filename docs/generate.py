@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import mx_tables
 import tile_tables
 
 from narrowcast.catalog import capi, casts
@@ -278,6 +279,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "cast-notes": cast_notes_list,
     "help": help_text,
     **tile_tables.tables(table),
+    **mx_tables.tables(table),
 }
 
 
