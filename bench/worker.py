@@ -18,7 +18,7 @@ import numpy as np
 from bench.peers import Peer, cut, peers
 from bench.workloads import Workload, workloads
 
-LONG_ENOUGH = 2e-4  # seconds; shorter calls are repeated within a round
+LONG_ENOUGH = 1e-3  # seconds; shorter calls are repeated within a round
 
 
 def main() -> None:
@@ -68,10 +68,10 @@ class _Timer:
     def __init__(self, call: Callable[[], object], elements: int, threads: int) -> None:
         self._call, self._elements, self._best = call, elements, float("inf")
         self._clock = time.thread_time if threads == 1 else time.perf_counter
-        call()
-        begin = self._clock()
-        call()
-        self._repeats = max(1, round(LONG_ENOUGH / max(self._clock() - begin, 1e-9)))
+        self._repeats = 1
+        for _ in range(3):  # the first call builds tables and fills caches
+            self.run()
+        self._repeats = max(1, round(LONG_ENOUGH / max(self._best, 1e-9)))
 
     def run(self) -> None:
         begin = self._clock()

@@ -68,9 +68,8 @@ struct QuantizeRow {
     const F quotient = (F)bits / scale;
     const I unordered = quotient != quotient;
     nan |= (U)unordered;
-    const U a = (U)quotient & kAbs;
-    const U limited = umin(a, all(0x4B800000u)) | ((U)quotient & ~kAbs);
-    const I whole = to_int(rint_even((F)(limited & ~(U)unordered)));
+    const U limited = (U)fmax(fmin(quotient, all_f(0x1p24f)), all_f(-0x1p24f)) & ~(U)unordered;
+    const I whole = to_int(rint_even((F)limited));
     return (U)imin(imax(whole + offset, low), high) & mask;
   }
 };

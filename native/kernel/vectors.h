@@ -50,6 +50,9 @@ NC_INLINE U umin(U a, U b) { return (U)_mm256_min_epu32((__m256i)a, (__m256i)b);
 NC_INLINE U umax(U a, U b) { return (U)_mm256_max_epu32((__m256i)a, (__m256i)b); }
 NC_INLINE I imin(I a, I b) { return (I)_mm256_min_epi32((__m256i)a, (__m256i)b); }
 NC_INLINE I imax(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i)b); }
+// Either operand where one is NaN.
+NC_INLINE F fmin(F a, F b) { return (F)_mm256_min_ps((__m256)a, (__m256)b); }
+NC_INLINE F fmax(F a, F b) { return (F)_mm256_max_ps((__m256)a, (__m256)b); }
 // Each lane of a..d holds at most 16 bits: narrow to 16-bit lanes, in order.
 NC_INLINE H narrow16(U a, U b) {
   return (H)_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)a, (__m256i)b), 0xD8);
@@ -88,6 +91,8 @@ NC_INLINE U umin(U a, U b) { return (U)_mm_min_epu32((__m128i)a, (__m128i)b); }
 NC_INLINE U umax(U a, U b) { return (U)_mm_max_epu32((__m128i)a, (__m128i)b); }
 NC_INLINE I imin(I a, I b) { return (I)_mm_min_epi32((__m128i)a, (__m128i)b); }
 NC_INLINE I imax(I a, I b) { return (I)_mm_max_epi32((__m128i)a, (__m128i)b); }
+NC_INLINE F fmin(F a, F b) { return (F)_mm_min_ps((__m128)a, (__m128)b); }
+NC_INLINE F fmax(F a, F b) { return (F)_mm_max_ps((__m128)a, (__m128)b); }
 NC_INLINE H narrow16(U a, U b) { return (H)_mm_packus_epi32((__m128i)a, (__m128i)b); }
 NC_INLINE B narrow8(U a, U b, U c, U d) {
   return (B)_mm_packus_epi16(_mm_packus_epi32((__m128i)a, (__m128i)b), _mm_packus_epi32((__m128i)c, (__m128i)d));
@@ -128,6 +133,8 @@ NC_INLINE U umin(U a, U b) { return (U)vminq_u32((uint32x4_t)a, (uint32x4_t)b); 
 NC_INLINE U umax(U a, U b) { return (U)vmaxq_u32((uint32x4_t)a, (uint32x4_t)b); }
 NC_INLINE I imin(I a, I b) { return (I)vminq_s32((int32x4_t)a, (int32x4_t)b); }
 NC_INLINE I imax(I a, I b) { return (I)vmaxq_s32((int32x4_t)a, (int32x4_t)b); }
+NC_INLINE F fmin(F a, F b) { return (F)vminq_f32((float32x4_t)a, (float32x4_t)b); }
+NC_INLINE F fmax(F a, F b) { return (F)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
 NC_INLINE H narrow16(U a, U b) { return (H)vcombine_u16(vmovn_u32((uint32x4_t)a), vmovn_u32((uint32x4_t)b)); }
 NC_INLINE B narrow8(U a, U b, U c, U d) {
   const uint16x8_t low = (uint16x8_t)narrow16(a, b);
