@@ -100,6 +100,11 @@ struct Kernels {
   // One row of q = clamp(rint(x / scale) + offset, low, high) & mask.
   uint32_t (*quantize_row)(const void* src, void* dst, int64_t n, float scale, int32_t offset, int32_t low,
                            int32_t high, uint32_t mask);
+  // One row of (code - offset) * scale; code 0: s8, 1: u8, 2: s16. `stream` writes past the cache.
+  void (*dequantize_row)(const void* src, void* dst, int64_t n, int code, float scale, float offset, bool stream);
+  // One row of q = clamp(rint(x * multiplier + offset), low, high) & mask; NaN gives 0.
+  void (*multiply_row)(const void* src, void* dst, int64_t n, float multiplier, float offset, int32_t low,
+                       int32_t high, uint32_t mask);
   // Largest finite magnitude, as fp32 bits.
   uint32_t (*absmax)(const void* src, int64_t n, uint32_t* largest);
 

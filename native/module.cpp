@@ -292,6 +292,38 @@ void bind_rows(nb::module_& m) {
       return seen;
     });
   });
+  // Codes as bytes, whatever their type.
+  m.def("dequantize_rows", [](Bytes src, Array<float> dst, int code, Floats scale, Floats offset, int threads) {
+    const int64_t n = static_cast<int64_t>(dst.size()), rows = static_cast<int64_t>(scale.size());
+    const int64_t size = code == 2 ? 2 : 1;
+    if (code < 0 || code > 2) throw nb::value_error("unknown code type");
+    if (static_cast<int64_t>(src.size()) != size * n) throw nb::value_error("one code for each value");
+    if (offset.size() != scale.size()) throw nb::value_error("one offset for each scale");
+    if (rows == 0 ? n != 0 : n % rows != 0) throw nb::value_error("rows of unequal length");
+    const int64_t columns = rows ? n / rows : 0;
+    const bool stream = 4 * n > cache_bytes;
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      by_rows(columns, b, e, [&](int64_t row, int64_t at, int64_t count) {
+        kernels->dequantize_row(src.data() + size * at, dst.data() + at, count, code, scale.data()[row],
+                                offset.data()[row], stream);
+      });
+      return 0u;
+    });
+  });
+  m.def("multiply_rows", [](Floats src, Array<uint8_t> dst, Floats multiplier, Floats offset, int32_t low,
+                            int32_t high, uint32_t mask, int threads) {
+    const int64_t n = same_size(src, dst), rows = static_cast<int64_t>(multiplier.size());
+    if (offset.size() != multiplier.size()) throw nb::value_error("one offset for each multiplier");
+    if (rows == 0 ? n != 0 : n % rows != 0) throw nb::value_error("rows of unequal length");
+    const int64_t columns = rows ? n / rows : 0;
+    spread(n, threads, [&](int64_t b, int64_t e) {
+      by_rows(columns, b, e, [&](int64_t row, int64_t at, int64_t count) {
+        kernels->multiply_row(src.data() + at, dst.data() + at, count, multiplier.data()[row], offset.data()[row],
+                              low, high, mask);
+      });
+      return 0u;
+    });
+  });
   m.def("absmax_rows", [](Floats src, Array<float> dst, int threads) {
     const int64_t n = static_cast<int64_t>(src.size()), rows = static_cast<int64_t>(dst.size());
     if (rows == 0 ? n != 0 : n % rows != 0) throw nb::value_error("rows of unequal length");

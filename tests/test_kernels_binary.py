@@ -31,6 +31,8 @@ HOT = {
     "round_table14": 10,
     "round_hybrid": 150,
     "quantize_row": 20,
+    "dequantize_row": 12,
+    "multiply_row": 20,
     "absmax": 8,
     "mx_row": 1000,
     "pack4": 8,

@@ -7,14 +7,16 @@ itself in cache-sized blocks. All give the same bits.
 from narrowcast.kernels.conversions import decode, encode, round_to
 from narrowcast.kernels.library import info, level
 from narrowcast.kernels.nibbles import pack, unpack
-from narrowcast.kernels.rows import absmax_rows, quantize_rows
+from narrowcast.kernels.rows import absmax_rows, dequantize_rows, multiply_rows, quantize_rows
 
 __all__ = [
     "absmax_rows",
     "decode",
+    "dequantize_rows",
     "encode",
     "info",
     "level",
+    "multiply_rows",
     "pack",
     "quantize_rows",
     "round_to",

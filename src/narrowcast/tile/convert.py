@@ -124,10 +124,17 @@ class TCvt:
         if choices.chip == "cpu-sim":
             codes = simulator.convert(_numbers(values, kind), *self.pair, self.mode, bool(self.saturate))
         else:
-            codes = self._on_chip(values, choices, control)
-        return codes if codes.dtype == own else codes.view(own)
+            into = None if out is None else out.view(target.code_dtype)
+            codes = self._on_chip(values, choices, control, into)
+            if into is not None and codes is into:
+                return out
+        codes = codes if codes.dtype == own else codes.view(own)
+        if out is None:
+            return codes
+        out[...] = codes
+        return out
 
-    def _on_chip(self, values: Array, choices: Choices, control: Control) -> Array:
+    def _on_chip(self, values: Array, choices: Choices, control: Control, out: Array | None) -> Array:
         row = tile_casts.find(choices.chip, *self.pair)
         cast = casts.find("basic", choices.chip, *self.pair)
         if row is None or cast is None:
@@ -141,7 +148,7 @@ class TCvt:
         # The call sets the control bits that decide saturation, for this conversion.
         bits = replace(control, ctrl60=1, ctrl59=int(not saturate), ctrl48=int(not saturate))
         rule = policy(cast, saturate, choices, bits)
-        return vector_convert(mode, cast, numbers, rule, choices, DEQ_SCALE if cast.scaled else None)
+        return vector_convert(mode, cast, numbers, rule, choices, DEQ_SCALE if cast.scaled else None, out)
 
     def _specified(self, values: Array) -> dict[str, Any]:
         target = self.type("dst").format
@@ -215,11 +222,14 @@ def tcvt(
         [[1.0, 2.0, 65504.0, -3.0]]
     """
     op = TCvt(dst=str(dst.type), src=str(src.type), mode=mode, saturate=saturate)
-    result = execute(op, {"src": src.numpy()}, semantics, control)
+    direct = dst.numpy() if dst.valid == src.valid and not dst.type.boxed and dst.type.bits >= 8 else None
+    result = execute(op, {"src": src.numpy()}, semantics, control, out=direct)
     flags = 0
     if isinstance(result, dict):
         result, flags = result["dst"], int(result["flags"])
-    if dst.valid == result.shape:
+    if result is direct:
+        pass
+    elif dst.valid == result.shape:
         dst.store(result)
     else:  # the simulator walks the source's valid region
         whole = dst.array().copy()

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from narrowcast import kernels
 from narrowcast.errors import ShapeError, UnsupportedCastError
 from narrowcast.operation import Choices, Control, Finding, Semantics
 from narrowcast.operation.protocol import Inputs, execute
@@ -19,7 +20,6 @@ COLUMN = "tdequant_parameter_column"
 TAIL = "tdequant_tail_predicate"
 X90 = "tdequant_kirinx90"
 LANES = 64
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class TDequant:
         target = result_array(dst, out)
         spread = self._columns(choices)
         if spread <= 1:
-            dequantize_rows(src[:rows, :cols], scale[:rows, 0], offset[:rows, 0], target[:rows, :cols])
+            kernels.dequantize_rows(src[:rows, :cols], scale[:rows, 0], offset[:rows, 0], out=target[:rows, :cols])
         else:
             index = np.minimum(np.arange(cols), spread - 1)
             with np.errstate(all="ignore"):
@@ -236,15 +236,3 @@ def result_array(kind: TileType, out: Array | None) -> Array:
     if out.shape != kind.shape or out.dtype != dtype:
         raise ShapeError(f"out must be a {np.dtype(dtype)} array of shape {kind.shape}; got {out.dtype} {out.shape}.")
     return out
-
-
-def dequantize_rows(codes: Array, scale: Array, offset: Array, out: Array) -> None:
-    """Write ``fp32(fp32(codes - offset) * scale)`` row by row, in pieces that stay in the cache."""
-    rows, cols = codes.shape
-    step = max(1, _CHUNK // max(cols, 1))
-    with np.errstate(all="ignore"):
-        for start in range(0, rows, step):
-            part = slice(start, start + step)
-            shifted = codes[part].astype(np.float32)
-            shifted -= offset[part, None]
-            np.multiply(shifted, scale[part, None], out=out[part], casting="same_kind")

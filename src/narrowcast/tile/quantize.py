@@ -21,7 +21,6 @@ from narrowcast.tile.types import Array, TileType, aligned, tile_type
 
 FORMULA = "tquant_formula"
 GIVEN = ("scale", "multiplier")
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,20 +151,15 @@ def _integers(values: Array) -> bool:
 def quantize_rows(
     values: Array, parameter: Array, offset: Array | None, given: str, target: IntFormat, out: Array
 ) -> None:
-    """Write the codes of every row, in pieces that stay in the cache.
-
-    A division with an integer offset, which is what quantization uses, runs in the compiled kernel.
-    """
+    """Write the codes of every row; all but a division with a fractional offset run in compiled kernels."""
     codes = out.view(np.uint8)
-    if given == "scale" and (offset is None or _integers(offset)):
+    if given == "multiplier":
+        kernels.multiply_rows(values, parameter, target, offset, out=codes)
+    elif offset is None or _integers(offset):
         kernels.quantize_rows(values, parameter, target, offset, out=codes)
-        return
-    rows, cols = values.shape
-    step = max(1, _CHUNK // max(cols, 1))
-    for start in range(0, rows, step):
-        part = slice(start, start + step)
-        real = real_rows(values[part], parameter[part], None if offset is None else offset[part], given)
-        out[part] = Cast(None, target.name, "rn", saturate=True, nan="zero")(real).view(out.dtype)
+    else:
+        real = real_rows(values, parameter, offset, given)
+        codes[...] = Cast(None, target.name, "rn", saturate=True, nan="zero")(real)
 
 
 def real_rows(values: Array, parameter: Array, offset: Array | None, given: str) -> Array:
