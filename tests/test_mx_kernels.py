@@ -94,7 +94,7 @@ def test_packed_is_quantized_then_packed(fmt: str, columns: int) -> None:
     x = np.random.default_rng(columns).standard_normal((5, columns)).astype(np.float32)
     x[2, columns // 2] = np.nan
     x[3] = 0
-    for rule in ("ocp-floor", "cann-0"):
+    for rule in ("ocp-floor", "cann-0") if columns % 2 == 0 else ("ocp-floor",):
         for semantics in (nc.Semantics(), nc.Semantics("pto-isa")):
             q = nc.mx.quantize(x, fmt, rule, semantics=semantics)
             packed, scale = nc.mx.quantize_packed(x, fmt, rule, semantics=semantics)

@@ -163,7 +163,7 @@ def test_control_bit_keeps_nan_elements() -> None:
 
 DISPUTES = [  # switch, format, rule, input, rounding
     ("mx_tiny_block", "e4m3", "cann-0", [1.5 * 2.0**-119], "rn"),
-    ("mx_tiny_block", "e2m1", "cann-2", [1.5 * 2.0**-126], "rn"),
+    ("mx_tiny_block", "e2m1", "cann-2", [1.5 * 2.0**-126, 0.0], "rn"),
     ("mx_zero_low_bound", "e4m3", "cann-1:max_low_bound=0.5", [0.0], "rn"),
     ("mx_infinite_block", "e4m3", "pto-ocp", [np.inf, 1.0], "rn"),
     ("mx_nan_maximum", "e4m3", "pto-nv", [np.nan, 1.0], "rn"),
@@ -195,7 +195,7 @@ def test_operation_round_trips_through_json(rule: str) -> None:
         again = from_json(json.loads(json.dumps(to_json(op))))
         assert again == op
         dtype = ml_dtypes.bfloat16
-        x = RNG.standard_normal((40, 3)).astype(dtype)
+        x = RNG.standard_normal((40, 4)).astype(dtype)
         assert np.array_equal(execute(op, x).codes, execute(again, x).codes)
 
 
@@ -229,6 +229,12 @@ F32 = np.ones((2, 100), dtype=np.float32)
         (lambda: nc.mx.quantize(F32, "e4m3", "cann-0", saturate=False), nc.UnsupportedCastError, "saturates its"),
         (lambda: nc.mx.quantize(F32, "e4m3", "cann-0", block=64), nc.ConstraintError, "fp32 values in blocks of 32"),
         (lambda: nc.mx.quantize(F32, "e4m3", "pto-ocp", block=64), nc.ConstraintError, "MX-01 .* block 64 is larger"),
+        (lambda: nc.mx.quantize(F32[:, :33], "e2m1", "cann-0"), nc.ConstraintError, "axis 1 has 33 .* an even number"),
+        (
+            lambda: nc.mx.quantize(F32, "e4m3", "cann-0", semantics=nc.Semantics(chip="2201")),
+            nc.ConstraintError,
+            "MX-03 MxQuant: chip 2201 has no e4m3",
+        ),
         (lambda: nc.mx.quantize(F32, "e2m1", "pto-ocp"), nc.UnsupportedCastError, "takes fp16 or bf16 .* got fp32"),
         (lambda: nc.mx.quantize(F32, "e2m1", "msmodelslim-bf16"), nc.UnsupportedCastError, "takes bf16 for e2m1"),
         (lambda: nc.mx.quantize(F32.astype(int), "e2m1"), nc.FormatError, "takes fp32, fp16 or bf16 values; got int64"),

@@ -88,8 +88,16 @@ class MxQuant:
         return tuple(_switches(self))
 
     def violations(self, semantics: Semantics) -> Iterable[Finding]:
-        """Block sizes the rule's instruction or library does not have."""
-        return BLOCK_LIMIT.findings(self)
+        """Block sizes the rule's instruction or library does not have, and chips without the element format."""
+        yield from block_limit.findings(self)
+        if self.scale_rule.row.on_chip and semantics.chip == "2201":
+            yield Finding(
+                rule="MX-03",
+                place=type(self).__name__,
+                message=f"chip 2201 has no {self.format}; rule {self.scale_rule.name} runs on chip 3510",
+                fix="Guard the call with __NPU_ARCH__ == 3510, or use an off-chip rule such as ocp-floor.",
+                source="seed:5.2#2",
+            )
 
     def check(self, array: Array, choices: Choices) -> str:
         """Return the source's format name, or refuse what the rule does not take."""
@@ -147,7 +155,7 @@ def _switches(op: MxQuant) -> Iterator[str]:
     fix="Use block=32, or an off-chip rule such as ocp-floor.",
     source="ops-nn:DynamicMxQuant; pto-isa:TQUANT",
 )
-def BLOCK_LIMIT(op: MxQuant) -> Iterator[str]:
+def block_limit(op: MxQuant) -> Iterator[str]:
     limit = op.scale_rule.row.block_limit
     if limit is not None and op.block > limit:
         yield f"block {op.block} is larger than {limit}, the most scale rule {op.scale_rule.name} has"
@@ -170,6 +178,13 @@ def check_source(op: MxQuant, array: Array, choices: Choices) -> str:
             f"scale rule {row.name} takes {' or '.join(legal)} for {op.format}; got {name}.",
             hint="Convert the values first, e.g. x.astype(ml_dtypes.bfloat16).",
             source=row.source,
+        )
+    if row.name.startswith("cann") and formats[op.format].packs and array.shape[-1] % 2:
+        raise ConstraintError(
+            f"axis {array.ndim - 1} has {array.shape[-1]} elements; DynamicMxQuant takes an even number of "
+            f"{op.format}, two of which share a byte.",
+            hint="Pad the last axis to an even length, or use an off-chip rule such as ocp-floor.",
+            source="ops-nn:DynamicMxQuant; seed:5.2#3",
         )
     limit = row.fp32_block_limit
     if name == "fp32" and limit is not None and op.block > limit:
