@@ -86,6 +86,14 @@ ROWS: tuple[LayoutRow, ...] = (
         aliases=("nn", "scale-b"),
     ),
     LayoutRow(
+        name="l0c",
+        title="accumulators in L0C: 16 x 16 fractals, one column of fractals after another",
+        pattern="(m1 m0:16) (n1 n0:16) -> n1 m1 m0 n0",
+        source="asc-devkit:NZ2NZ; pto-isa:NZ fractal layout",
+        example=((17, 20), (2, 2, 16, 16)),
+        aliases=("acc-nz",),
+    ),
+    LayoutRow(
         name="scale-nn-k-outer",
         title="scales of the right operand, boxes in the order of K",
         pattern="(g1 g0:2) (n1 n0:16) -> g1 n1 n0 g0",
