@@ -133,16 +133,21 @@ def _microxcaling(emax: int, fraction_bits: int, smallest: int, largest: float) 
     return build
 
 
-def _onnxruntime(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
-    """Run QuantizeLinear over rows; the model is four protobuf messages, so the onnx package isn't needed."""
-    onnxruntime: Any = import_module("onnxruntime")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    rows, scale = inputs["rows"], inputs["scale"]
-    session = onnxruntime.InferenceSession(_quantize_linear_model(), options, providers=["CPUExecutionProvider"])
-    feeds = {"x": rows, "scale": scale, "zero": np.zeros(scale.size, dtype=np.int8)}
-    return lambda: session.run(None, feeds)
+def _onnxruntime(operator: str, code: int, opset: int = 13) -> Build:
+    """Run QuantizeLinear or DequantizeLinear over rows; the model is four protobuf messages, so no onnx package."""
+
+    def build(inputs: dict[str, Array], threads: int) -> Callable[[], object]:
+        onnxruntime: Any = import_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        rows, scale = inputs["rows"], inputs["scale"]
+        model = _linear_model(operator, code, opset)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        feeds = {"x": rows, "scale": scale, "zero": np.zeros(scale.size, dtype=_ONNX_TYPES[code])}
+        return lambda: session.run(None, feeds)
+
+    return build
 
 
 def _message(*fields: tuple[int, bytes | int | str]) -> bytes:
@@ -166,23 +171,28 @@ def _message(*fields: tuple[int, bytes | int | str]) -> bytes:
     return encoded
 
 
-def _quantize_linear_model() -> bytes:
+_ONNX_TYPES = {2: np.uint8, 3: np.int8, 5: np.int16}
+"""ONNX element type numbers of integer codes."""
+
+
+def _linear_model(operator: str, code: int, opset: int) -> bytes:
     def tensor(name: str, element_type: int, axes: tuple[str, ...]) -> bytes:
         dimensions = _message(*((1, _message((2, axis))) for axis in axes))
         return _message((1, name), (2, _message((1, _message((1, element_type), (2, dimensions))))))
 
-    floats, int8 = 1, 3
+    floats = 1
+    before, after = (floats, code) if operator == "QuantizeLinear" else (code, floats)
     axis = _message((1, "axis"), (3, 0), (20, 2))
-    node = _message((1, "x"), (1, "scale"), (1, "zero"), (2, "y"), (4, "QuantizeLinear"), (5, axis))
+    node = _message((1, "x"), (1, "scale"), (1, "zero"), (2, "y"), (4, operator), (5, axis))
     graph = _message(
         (1, node),
         (2, "rows"),
-        (11, tensor("x", floats, ("r", "c"))),
+        (11, tensor("x", before, ("r", "c"))),
         (11, tensor("scale", floats, ("r",))),
-        (11, tensor("zero", int8, ("r",))),
-        (12, tensor("y", int8, ("r", "c"))),
+        (11, tensor("zero", code, ("r",))),
+        (12, tensor("y", after, ("r", "c"))),
     )
-    return _message((1, 8), (7, graph), (8, _message((1, ""), (2, 13))))
+    return _message((1, 8), (7, graph), (8, _message((1, ""), (2, opset))))
 
 
 _E4M3, _BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
@@ -199,7 +209,11 @@ _PEERS = (
     Peer("gfloat", "fp32 -> e4m3 rn", _SMALL, _gfloat("encode")),
     Peer("gfloat", "e4m3 -> fp32", _SMALL, _gfloat("decode")),
     Peer("gfloat", "fake-quant e4m3 rn", _SMALL, _gfloat("round")),
-    Peer("onnxruntime", "fp32 -> s8 per row", _ALL, _onnxruntime),
+    Peer("onnxruntime", "fp32 -> s8 per row", _ALL, _onnxruntime("QuantizeLinear", 3)),
+    Peer("onnxruntime", "TQUANT s8", _ALL, _onnxruntime("QuantizeLinear", 3)),
+    Peer("onnxruntime", "TQUANT u8", _ALL, _onnxruntime("QuantizeLinear", 2)),
+    Peer("onnxruntime", "TDEQUANT s8", _ALL, _onnxruntime("DequantizeLinear", 3)),
+    Peer("onnxruntime", "TDEQUANT s16", _ALL, _onnxruntime("DequantizeLinear", 5, 21)),
     Peer("torch", "fp32 -> e4m3 rn", _ALL, _torch("e4m3")),
     Peer("torch", "e4m3 -> fp32", _MEDIUM, _torch("decode")),
     Peer("torch", "fp32 -> bf16 rn", _ALL, _torch("bf16")),

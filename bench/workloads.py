@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import narrowcast as nc
+from bench import tiles
 from narrowcast import kernels, numerics
 from narrowcast.catalog.fixpipe_modes import fixpipe_modes
 from narrowcast.catalog.formats import formats
@@ -54,6 +55,9 @@ def workloads(size: int, threads: int) -> list[Workload]:
         _round(x, "e4m3", limits),
         _round(x, "hif8", limits),
         _rows(x, limits),
+        *(_tile_dequantize(name, size, limits) for name in ("s8", "s16")),
+        *(_tile(tiles.quantize(name, x, COLUMNS), limits.encode(1)) for name in ("s8", "u8")),
+        _tile(tiles.convert("fp16", x, COLUMNS), limits.encode(2)),
         _pack(size, limits),
         _unpack(size, limits),
         *(_blocks(x, name, rule, limits) for name in ("e4m3", "e2m1", "e1m2") for rule in ("ocp-floor", "ceil")),
@@ -88,6 +92,13 @@ class _Limits:
         if self._native is None:
             return None
         return lambda: self._native.limit_1to4(codes, self._out[4].view(np.float32), self._threads)
+
+    def widen(self, codes: Array) -> Call | None:
+        if self._native is None:
+            return None
+        unsigned = codes.reshape(-1).view(f"uint{8 * codes.dtype.itemsize}")
+        kernel = self._native.limit_1to4 if codes.dtype.itemsize == 1 else self._native.limit_2to4
+        return lambda: kernel(unsigned, self._out[4].view(np.float32), self._threads)
 
     def bytes_only(self, kernel: str, source: Array, out: Array) -> Call | None:
         if self._native is None:
@@ -247,6 +258,16 @@ def _requant_fractals(size: int, limits: _Limits) -> Workload:
         return np.array_equal(out, nc.execute(nc.fixpipe.Fixpipe(mode="REQ8"), {**inputs, "acc": acc}).storage[0])
 
     return Workload("REQ8 per column, NZ2ND", lambda: nc.execute(op, inputs, out=out), limits.encode(1), check)
+
+
+def _tile(entry: tiles.Entry, limit: Call | None) -> Workload:
+    name, call, check, inputs = entry
+    return Workload(name, call, limit, check, inputs)
+
+
+def _tile_dequantize(dtype: str, size: int, limits: _Limits) -> Workload:
+    entry, codes = tiles.dequantize(dtype, size, COLUMNS)
+    return _tile(entry, limits.widen(codes))
 
 
 def _pack(size: int, limits: _Limits) -> Workload:

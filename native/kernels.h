@@ -123,6 +123,7 @@ struct Kernels {
   void (*limit_4to1)(const void* src, void* dst, int64_t n);
   void (*limit_4to2)(const void* src, void* dst, int64_t n);
   void (*limit_1to4)(const void* src, void* dst, int64_t n);
+  void (*limit_2to4)(const void* src, void* dst, int64_t n);
   void (*limit_4to4)(const void* src, void* dst, int64_t n);
   void (*limit_2to1)(const void* src, void* dst, int64_t n);  // n bytes of output
   void (*limit_1to2)(const void* src, void* dst, int64_t n);  // n bytes of input

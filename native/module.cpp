@@ -543,6 +543,12 @@ void bind_limits(nb::module_& m) {
       return 0u;
     });
   });
+  m.def("limit_2to4", [](Words src, Array<float> dst, int threads) {
+    spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
+      kernels->limit_2to4(src.data() + b, dst.data() + b, e - b);
+      return 0u;
+    });
+  });
   m.def("limit_4to4", [](Floats src, Array<float> dst, int threads) {
     spread(same_size(src, dst), threads, [&](int64_t b, int64_t e) {
       kernels->limit_4to4(src.data() + b, dst.data() + b, e - b);

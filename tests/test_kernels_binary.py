@@ -40,6 +40,7 @@ HOT = {
     "limit_4to1": 5,
     "limit_4to2": 3,
     "limit_1to4": 3,
+    "limit_2to4": 3,
     "limit_4to4": 2,
     "limit_2to1": 3,
     "limit_1to2": 2,
@@ -63,7 +64,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     build = tmp_path_factory.mktemp("kernels")
     configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-DNARROWCAST_KERNELS_ONLY=ON"]
     done = subprocess.run(configure, capture_output=True, text=True, check=False)
-    if done.returncode and "CMAKE_CXX_COMPILER" in done.stderr:
+    if done.returncode and ("CMAKE_CXX_COMPILER" in done.stderr or "C++ compiler" in done.stderr):
         pytest.skip("no C++ compiler works here")
     assert done.returncode == 0, done.stderr
     subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True, check=True)

@@ -34,6 +34,18 @@ void limit_1to4(const void* src, void* dst, int64_t n) {
   }
 }
 
+void limit_2to4(const void* src, void* dst, int64_t n) {
+  const char* in = static_cast<const char*>(src);
+  char* out = static_cast<char*>(dst);
+  for (; n > kLanes; n -= kLanes, in += 2 * kLanes, out += kBytes) store(out, widen16(in) << 16);
+  for (; n > 0; --n, in += 2, out += 4) {
+    uint16_t code;
+    __builtin_memcpy(&code, in, 2);
+    const uint32_t value = (uint32_t)code << 16;
+    __builtin_memcpy(out, &value, 4);
+  }
+}
+
 void limit_2to1(const void* src, void* dst, int64_t n) {
   const uint8_t* in = static_cast<const uint8_t*>(src);
   uint8_t* out = static_cast<uint8_t*>(dst);

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from narrowcast.tile import convert_rules, simulator
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.exact import rmode, to_exponent
 from narrowcast.tile.tile import Tile, element_dtype
-from narrowcast.tile.types import Array, TileType, aligned, tile_type
+from narrowcast.tile.types import Array, TileType, aligned, canonical, spell, tile_type
 from narrowcast.vector.arrays import source_values
 from narrowcast.vector.conversion import conversion_switches
 from narrowcast.vector.conversion import convert as vector_convert
@@ -53,7 +54,7 @@ class TCvt:
 
     def __post_init__(self) -> None:
         for name in ("dst", "src"):
-            object.__setattr__(self, name, str(TileType.parse(str(getattr(self, name)))))
+            object.__setattr__(self, name, canonical(getattr(self, name)))
         if self.mode.upper() not in ("DEFAULT", "RHB"):
             object.__setattr__(self, "mode", mode_name(self.mode))
 
@@ -102,7 +103,7 @@ class TCvt:
 
     def violations(self, semantics: Semantics) -> Iterable[Finding]:
         """Shapes, and pairs the chip does not have."""
-        return convert_rules.violations(self, semantics)
+        return _violations(self, semantics)
 
     def run(self, inputs: Inputs, choices: Choices, control: Control, out: Any = None) -> Any:
         """Convert the valid region of the source.
@@ -171,6 +172,11 @@ class TCvt:
         return str(value)
 
 
+@lru_cache(maxsize=256)
+def _violations(op: TCvt, semantics: Semantics) -> tuple[Finding, ...]:
+    return tuple(convert_rules.violations(op, semantics))
+
+
 _RMODE_OF = {"rn": "RNE", "rz": "RTZ", "rd": "RTM", "ru": "RTP", "rna": "RNA", "ro": "RTO", "none": "RNE"}
 
 
@@ -221,7 +227,7 @@ def tcvt(
         >>> halves.numpy().tolist()
         [[1.0, 2.0, 65504.0, -3.0]]
     """
-    op = TCvt(dst=str(dst.type), src=str(src.type), mode=mode, saturate=saturate)
+    op = TCvt(dst=spell(dst.type), src=spell(src.type), mode=mode, saturate=saturate)
     direct = dst.numpy() if dst.valid == src.valid and not dst.type.boxed and dst.type.bits >= 8 else None
     result = execute(op, {"src": src.numpy()}, semantics, control, out=direct)
     flags = 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from narrowcast.tile import dequantize_rules
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.scalar import TDequantScalar, issue, multiplier_word, scalar
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, TileType, aligned, tile_type
+from narrowcast.tile.types import Array, TileType, aligned, canonical, spell, tile_type
 
 COLUMN = "tdequant_parameter_column"
 TAIL = "tdequant_tail_predicate"
@@ -46,7 +47,7 @@ class TDequant:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            object.__setattr__(self, item.name, str(TileType.parse(str(getattr(self, item.name)))))
+            object.__setattr__(self, item.name, canonical(getattr(self, item.name)))
 
     @classmethod
     def on(cls, dtype: str, rows: int, cols: int) -> "TDequant":
@@ -87,7 +88,7 @@ class TDequant:
                 hint="Pass scalars to tdequant, or use TDequantScalar.",
                 source="pto-spec:TDEQUANT",
             )
-        return dequantize_rules.violations(self, semantics)
+        return _violations(self, semantics)
 
     def run(self, inputs: Inputs, choices: Choices, control: Control, out: Any = None) -> Any:
         """Compute the whole static result tile; outside the valid region it keeps what ``out`` holds, or zeros.
@@ -159,6 +160,11 @@ class TDequant:
         return f"{float(value):g} (0x{np.float32(value).view(np.uint32):08X})"
 
 
+@lru_cache(maxsize=256)
+def _violations(op: TDequant, semantics: Semantics) -> tuple[Finding, ...]:
+    return tuple(dequantize_rules.violations(op, semantics))
+
+
 def tdequant(
     dst: Tile,
     src: Tile,
@@ -206,7 +212,7 @@ def tdequant(
                 f"{name} is a parameter tile; got {type(tile).__name__}.", hint="Use Tile.per_row(values)."
             )
     assert isinstance(scale, Tile) and isinstance(offset, Tile)
-    op = TDequant(dst=str(dst.type), src=str(src.type), scale=str(scale.type), offset=str(offset.type))
+    op = TDequant(dst=spell(dst.type), src=spell(src.type), scale=spell(scale.type), offset=spell(offset.type))
     inputs = {"src": src.array(), "scale": scale.array(), "offset": offset.array()}
     if dst.type.boxed:
         dst.write(execute(op, inputs, semantics, out=dst.array()))
@@ -219,8 +225,8 @@ def _scalar(
     dst: Tile, src: Tile, scale: Any, offset: Any, events: tuple[RecordEvent, ...], rounding: str
 ) -> RecordEvent:
     op = TDequantScalar(
-        dst=str(dst.type),
-        src=str(src.type),
+        dst=spell(dst.type),
+        src=spell(src.type),
         multiplier=multiplier_word(float(scalar(scale, "scale"))),
         zero_point=int(scalar(offset, "offset")),
         rounding=rounding,

@@ -13,7 +13,7 @@ from narrowcast.operation.protocol import Inputs, execute
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.spelling import Role
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import TileType
+from narrowcast.tile.types import TileType, canonical, spell, tile_type
 
 _SOURCE = "pto-isa:TMOV"
 EXPONENT_ORDER = "exponent_zz_order"
@@ -37,20 +37,20 @@ class TMov:
     inputs: ClassVar[tuple[str, ...]] = ("src",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dst", str(TileType.parse(self.dst)))
-        object.__setattr__(self, "src", str(TileType.parse(self.src)))
+        object.__setattr__(self, "dst", canonical(self.dst))
+        object.__setattr__(self, "src", canonical(self.src))
         if self.axis not in (0, 1):
             raise unknown_name("group axis", self.axis, ("0", "1"))
 
     @property
     def target(self) -> TileType:
         """The destination's type."""
-        return TileType.parse(self.dst)
+        return tile_type(self.dst)
 
     @property
     def origin(self) -> TileType:
         """The source's type."""
-        return TileType.parse(self.src)
+        return tile_type(self.src)
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def tmov(dst: Tile, src: Tile, *events: RecordEvent, axis: int = 1, semantics: S
         >>> dst.storage[:10].tolist()
         [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 16.0, 17.0]
     """
-    op = TMov(dst=str(dst.type), src=str(src.type), axis=axis)
+    op = TMov(dst=spell(dst.type), src=spell(src.type), axis=axis)
     linear = execute(op, {"src": src.numpy()}, semantics)
     if op.switches and dst.valid == dst.type.shape:
         dst.storage[...] = linear.view(dst.storage.dtype)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from narrowcast.tile import quantize_rules
 from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.scalar import TQuantScalar, issue, multiplier_word, scalar
 from narrowcast.tile.tile import Tile, element_dtype
-from narrowcast.tile.types import Array, TileType, aligned, tile_type
+from narrowcast.tile.types import Array, TileType, aligned, canonical, spell, tile_type
 
 FORMULA = "tquant_formula"
 GIVEN = ("scale", "multiplier")
@@ -56,7 +57,7 @@ class TQuant:
             raise unknown_name("parameter of TQUANT", self.given, GIVEN)
         for name in ("dst", "src", "parameter", "offset", "scratch"):
             text = str(getattr(self, name))
-            object.__setattr__(self, name, str(TileType.parse(text)) if text else "")
+            object.__setattr__(self, name, canonical(text) if text else "")
 
     @classmethod
     def on(cls, target: str, rows: int, cols: int, given: str = "scale") -> "TQuant":
@@ -102,7 +103,7 @@ class TQuant:
                 hint="Pass scalars to tquant, or use TQuantScalar.",
                 source="pto-spec:TQUANT",
             )
-        return quantize_rules.violations(self, semantics)
+        return _violations(self, semantics)
 
     def run(self, inputs: Inputs, choices: Choices, control: Control, out: Any = None) -> Any:
         """Compute the whole static code tile; outside the valid region it keeps what ``out`` holds, or zeros.
@@ -132,6 +133,11 @@ class TQuant:
             return chosen, parameter
         with np.errstate(all="ignore"):
             return chosen, (np.float32(1.0) / parameter).astype(np.float32)
+
+
+@lru_cache(maxsize=256)
+def _violations(op: TQuant, semantics: Semantics) -> tuple[Finding, ...]:
+    return tuple(quantize_rules.violations(op, semantics))
 
 
 def _column(values: Any, rows: int) -> Array:
@@ -254,12 +260,12 @@ def tquant(
             )
     assert isinstance(parameter, Tile)
     op = TQuant(
-        dst=str(dst.type),
-        src=str(src.type),
-        parameter=str(parameter.type),
-        offset=str(offset.type) if isinstance(offset, Tile) else "",
+        dst=spell(dst.type),
+        src=spell(src.type),
+        parameter=spell(parameter.type),
+        offset=spell(offset.type) if isinstance(offset, Tile) else "",
         given=given,
-        scratch=str(scratch.type) if scratch is not None else "",
+        scratch=spell(scratch.type) if scratch is not None else "",
     )
     zero_points = offset.array() if isinstance(offset, Tile) else None
     inputs = {"src": src.array(), "parameter": parameter.array(), "offset": zero_points}
@@ -298,8 +304,8 @@ def _scalar(
             "pto-spec's TQUANT multiplies; it has no scale.", hint="Pass multiplier=.", source="pto-spec:TQUANT"
         )
     op = TQuantScalar(
-        dst=str(dst.type),
-        src=str(src.type),
+        dst=spell(dst.type),
+        src=spell(src.type),
         multiplier=multiplier_word(float(scalar(multiplier, "multiplier"))),
         zero_point=int(scalar(0 if offset is None else offset, "offset")),
         rounding=rounding,

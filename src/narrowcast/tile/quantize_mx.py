@@ -20,7 +20,7 @@ from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.move import TMov
 from narrowcast.tile.spelling import Order
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, TileType, tile_type
+from narrowcast.tile.types import Array, TileType, canonical, spell, tile_type
 
 GROUP = 32
 ALGORITHMS = {"ocp": "pto-ocp", "nv": "pto-nv"}
@@ -59,7 +59,7 @@ class TQuantMx:
         if self.axis not in (0, 1):
             raise unknown_name("group axis", self.axis, ("0", "1"))
         for name in ("dst", "src", "exponents"):
-            object.__setattr__(self, name, str(TileType.parse(str(getattr(self, name)))))
+            object.__setattr__(self, name, canonical(getattr(self, name)))
 
     def type(self, operand: str) -> TileType:
         """Return the type of an operand by name."""
@@ -291,7 +291,9 @@ def tquant_mx(
         >>> int(shared.numpy()[0, 0]), float(codes.numpy()[0, 0])
         (127, 448.0)
     """
-    op = TQuantMx(dst=str(dst.type), src=str(src.type), exponents=str(exponents.type), algorithm=algorithm, axis=axis)
+    op = TQuantMx(
+        dst=spell(dst.type), src=spell(src.type), exponents=spell(exponents.type), algorithm=algorithm, axis=axis
+    )
     parts = execute(op, {"src": src.numpy()}, semantics, control)
     fmt = formats[dst.dtype]
     dst.store(parts["dst"] if fmt.bits == 4 else parts["dst"].view(dst.storage.dtype))

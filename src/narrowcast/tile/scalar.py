@@ -14,7 +14,7 @@ from narrowcast.tile.events import RecordEvent, record
 from narrowcast.tile.exact import rmode, round_to_fp32, round_to_integer
 from narrowcast.tile.spelling import Order
 from narrowcast.tile.tile import Tile
-from narrowcast.tile.types import Array, TileType
+from narrowcast.tile.types import Array, TileType, canonical, tile_type
 
 LEGALITY = "Fault_TileLegality"
 ONE = 0x3F800000
@@ -68,7 +68,7 @@ class _Scalar:
 
     def __post_init__(self) -> None:
         for field in ("dst", "src"):
-            object.__setattr__(self, field, str(TileType.parse(str(getattr(self, field)))))
+            object.__setattr__(self, field, canonical(getattr(self, field)))
         object.__setattr__(self, "rounding", rmode(self.rounding))
         object.__setattr__(self, "zero_point", self.zero_point % _WORD)
 
@@ -79,7 +79,7 @@ class _Scalar:
 
     def type(self, operand: str) -> TileType:
         """Return the type of an operand by name."""
-        return TileType.parse(getattr(self, operand))
+        return tile_type(getattr(self, operand))
 
     @property
     def integer(self) -> str:

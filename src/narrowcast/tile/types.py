@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy.typing as npt
@@ -352,10 +352,21 @@ def boxes_fit(tile: TileType) -> Iterator[str]:
 RULES = (valid_inside_static, rows_are_aligned, boxes_fit)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def tile_type(text: str) -> TileType:
     """Read a tile type, once per text."""
     return TileType.parse(text)
+
+
+@lru_cache(maxsize=1024)
+def spell(kind: TileType) -> str:
+    """Write a tile type, once per type."""
+    return str(kind)
+
+
+def canonical(text: "str | TileType") -> str:
+    """Return the one spelling of a tile type."""
+    return spell(tile_type(text) if isinstance(text, str) else text)
 
 
 def require_legal(tile: TileType) -> TileType:
