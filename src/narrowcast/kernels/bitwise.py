@@ -23,7 +23,7 @@ def look_up(table: Array, index: Array, out: Array) -> None:
     np.take(table, index, out=out, mode="wrap")
 
 
-def has_nan(bits: Array, room: Room) -> int:
+def has_nan(bits: Array) -> int:
     """Report NaN among fp32 bits. Signed, they exceed infinity or, with the sign, lie between -infinity and -1."""
     if bits.view(np.int32).max() > int(INFINITY) or bits.max() > int(INFINITY | _SIGN):
         return SEEN_NAN
@@ -88,7 +88,7 @@ def to_half(rule: Rule, ends: Limits) -> Work:
         sign &= np.uint32(0x8000)
         code |= sign
         np.copyto(dst, code, casting="unsafe")
-        if not has_nan(bits, room):
+        if not has_nan(bits):
             return 0
         np.copyto(dst, np.uint16(ends.nan), where=magnitude > INFINITY)
         return SEEN_NAN
@@ -137,10 +137,11 @@ def to_hybrid(rule: Rule, table: Array) -> Work:
             first = ((a >> np.uint32(10)) & np.uint32(0x1FFF)) | np.uint32(0x2000)
             on_grid = np.where(tiny, smallest * (up_of(first, threshold) & (a >= underflow)), on_grid)
         on_grid |= bits & _SIGN
+        lanes = bits & ABS > INFINITY if has_nan(bits) else None  # before the lookup, which may write over the source
         look_up(table, index14(on_grid, room), dst)
-        if not has_nan(bits, room):
+        if lanes is None:
             return 0
-        np.copyto(dst, nan, where=bits & ABS > INFINITY)
+        np.copyto(dst, nan, where=lanes)
         return SEEN_NAN
 
     return work
@@ -158,7 +159,7 @@ def to_integer(rule: Rule, target: IntFormat) -> Work:
     integral = whole[rule.rounding]
 
     def work(src: Array, dst: Array, room: Room) -> int:
-        seen = has_nan(src.view(np.uint32), room)
+        seen = has_nan(src.view(np.uint32))
         wide = src.astype(np.float64)
         if seen:
             np.copyto(wide, 0.0, where=np.isnan(wide))

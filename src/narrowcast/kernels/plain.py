@@ -78,8 +78,9 @@ def _by_pattern(table: Array) -> Work:
 def _by_index14(table: Array) -> Work:
     def work(src: Array, dst: Array, room: Room) -> int:
         bits = src.view(np.uint32)
+        seen = bitwise.has_nan(bits)  # before the lookup, which may write over the source
         bitwise.look_up(table, bitwise.index14(bits, room), dst)
-        return bitwise.has_nan(bits, room)
+        return seen
 
     return work
 
