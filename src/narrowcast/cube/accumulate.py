@@ -39,7 +39,7 @@ def integer_product(a: Array, b: Array, initial: Array | None) -> Array:
     n = b.shape[1]
     largest = k * 2**14 + (int(np.max(np.abs(initial.astype(np.int64)), initial=0)) if initial is not None else 0)
     wide = np.int32 if largest <= _S32.max else np.int64
-    total = np.zeros((m, n), dtype=wide) if k == 0 else _chunk(a[:, :_CHUNK], b[:_CHUNK]).astype(wide)
+    total: Array = np.zeros((m, n), dtype=wide) if k == 0 else _chunk(a[:, :_CHUNK], b[:_CHUNK]).astype(wide)
     for start in range(_CHUNK, k, _CHUNK):
         # The float sum is a whole number below 2**24: the conversion is part of the addition.
         part = _chunk(a[:, start : start + _CHUNK], b[start : start + _CHUNK])

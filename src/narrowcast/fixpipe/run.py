@@ -129,10 +129,11 @@ def parameter_words(
     if row.shifts:
         return np.array([SpecQuantParam(0.0, target="shift", shift=int(s)).word for s in flat], dtype=np.uint64)
     check_scales(flat)
-    offsets = check_offsets(np.asarray(offset))
+    by_specification = (semantics or Semantics()).choose("fixpipe_word") == "pto-spec"  # its fields have other widths
+    offsets = np.rint(np.asarray(offset)).astype(np.int64) if by_specification else check_offsets(np.asarray(offset))
     if offsets.ndim > 0 and offsets.size not in (1, flat.size) and flat.size != 1:
         raise EncodingError(f"{offsets.size} offsets for {flat.size} scales.")
-    if (semantics or Semantics()).choose("fixpipe_word") == "pto-spec":
+    if by_specification:
         target = row.targets[0] if row.offset else "float"
         scales, shifts = np.broadcast_arrays(flat, offsets)
         pairs = zip(scales.reshape(-1), shifts.reshape(-1), strict=True)
