@@ -118,7 +118,7 @@ def _print_total(result: "Comparison") -> tuple[str, ...]:
     row = _format_row(result.format)
     print(
         f"clipped: scaled values beyond {row.max:g}; flushed: values that became zero; ties: scaled values halfway "
-        f"between two codes. {figures.count(result.total[0].blocks)} blocks in all."
+        f"between two codes. {figures.count(max(r.blocks for r in result.total))} blocks in all; elements saturate."
     )
     return left_out
 

@@ -1,5 +1,7 @@
 """Running a scheme over an array: by the compiled kernel where it has one, else by NumPy, a bounded piece at a time."""
 
+import math
+
 import numpy as np
 
 from narrowcast import kernels
@@ -9,6 +11,8 @@ from narrowcast.mx.scheme import Scheme
 from narrowcast.mx.steps import block_rule
 from narrowcast.numerics.unpacking import Array
 from narrowcast.quant import decode
+
+_WIDE_ENOUGH = 8  # elements behind the axis from which columns are quicker than moving the axis
 
 
 def fill(array: Array, axis: int, codes: Array, scale: Array, block: int, source: str, scheme: Scheme) -> None:
@@ -25,6 +29,10 @@ def fill(array: Array, axis: int, codes: Array, scale: Array, block: int, source
     """
     if not array.size:
         return
+    inner = array.shape[axis + 1 :]
+    if math.prod(inner) >= _WIDE_ENOUGH and all(map(_plain, (array, codes, scale))):
+        _fill_in_place(array, axis, codes, scale, block, source, scheme)
+        return
     moved, into, bytes_ = (np.moveaxis(a, axis, -1) for a in (array, codes, scale))
     rule = block_rule(scheme, source)
     whole = rule is not None and source == "fp32" and _plain(moved) and kernels.level() != "numpy"
@@ -37,6 +45,27 @@ def fill(array: Array, axis: int, codes: Array, scale: Array, block: int, source
             into[index] = found.reshape(into[index].shape)
         if not np.may_share_memory(found_bytes, bytes_):
             bytes_[index] = found_bytes.reshape(bytes_[index].shape)
+
+
+def _fill_in_place(
+    array: Array, axis: int, codes: Array, scale: Array, block: int, source: str, scheme: Scheme
+) -> None:
+    """Quantize along an axis that is not the last, without moving an element: blocks are columns of ``[K, I]``."""
+    lead, size = array.shape[:axis], array.shape[axis]
+    values = array.reshape(*lead, size, -1)
+    into, bytes_ = codes.reshape(*lead, size, -1), scale.reshape(*lead, scale.shape[axis], -1)
+    step = max(1, PIECE // (values.shape[-1] * block)) * block
+    for index in np.ndindex(lead):
+        for start in range(0, size, step):
+            rows = values[index][start : start + step]
+            short = -rows.shape[0] % block
+            if short:
+                rows = np.concatenate([rows, np.zeros((short, rows.shape[1]), dtype=rows.dtype)])
+            columns = rows.reshape(-1, block, rows.shape[1]).swapaxes(1, 2)
+            found, found_bytes = scheme.quantize(columns, source)
+            flat = found.swapaxes(1, 2).reshape(rows.shape)
+            into[index][start : start + step] = flat[: rows.shape[0] - short]
+            bytes_[index][start // block : start // block + len(found_bytes)] = found_bytes
 
 
 def _plain(array: Array) -> bool:
