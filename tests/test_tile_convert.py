@@ -81,6 +81,30 @@ def test_simulator_vectors(file, source, target):
     assert seen
 
 
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_simulator_fp8(name):
+    arrays = vectors.load("pto_cpu_tables")
+    patterns = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    assert np.array_equal(convert(patterns, "bf16", name, semantics=SIMULATOR), arrays[f"mxctor_{name}"])
+    codes = np.arange(256, dtype=np.uint8).view(element_dtype(formats[name]))
+    decoded = convert(codes, name, "fp32", semantics=SIMULATOR).view(np.float32)
+    assert np.array_equal(decoded, arrays[f"dec_{name}"].astype(np.float32))
+    with pytest.raises(UnsupportedCastError, match="with saturation is not emulated"):
+        convert(patterns[:64], "bf16", name, semantics=SIMULATOR, saturate=True)
+    with pytest.raises(UnsupportedCastError, match="of hif8 is not emulated"):
+        convert(patterns[:64], "bf16", "hif8", semantics=SIMULATOR)
+
+
+@pytest.mark.parametrize("name", FP4)
+def test_simulator_fp4_constructor(name):
+    arrays = vectors.load("pto_cpu_tables")
+    patterns = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    values = np.nan_to_num(patterns.astype(np.float32), nan=0.5, posinf=0.5, neginf=0.5)
+    whole = np.rint(values) == values
+    codes = unpack(convert(patterns, "bf16", name, semantics=SIMULATOR), name)
+    assert np.array_equal(codes[whole], arrays[f"mxctor_{name}"][whole])
+
+
 # Source, target and saturation of the simulator's own cases, from the case list of its generator.
 SIMULATOR_CASES = {
     3: ("fp32", "s16", False), 5: ("s16", "s32", False), 7: ("s16", "fp32", False), 8: ("fp32", "fp16", False),

@@ -15,6 +15,7 @@ from narrowcast.tile.types import Array
 
 _FLOATS = ("fp32", "fp16", "bf16")
 _FP4 = ("e2m1", "e1m2")
+_FP8 = ("e4m3", "e5m2")
 # What the simulator believes the ranges of its packed types are; e1m2 really ends at 1.75.
 _LIMITS = {"s4": (-8.0, 7.0), "e2m1": (-6.0, 6.0), "e1m2": (-4.0, 3.5)}
 _INDEFINITE32 = -(1 << 31)
@@ -37,12 +38,10 @@ def convert(values: Array, source: str, target: str, mode: str, saturate: bool) 
     """
     src, dst = formats[source], formats[target]
     for row in (src, dst):
-        if row.name not in _FLOATS + _FP4 and not row.is_integer:
-            raise UnsupportedCastError(
-                f"the simulator's TCVT of {row.name} is not emulated (integers and {', '.join(_FLOATS + _FP4)} are).",
-                hint="Choose chip 3510.",
-                source="pto-isa:cpu/TCvt.hpp",
-            )
+        if row.name not in _FLOATS + _FP4 + _FP8 and not row.is_integer:
+            raise _not_emulated(f"of {row.name}")
+    if source in _FP8 or target in _FP8:
+        return _eight_bits(values, src, dst, saturate)
     if source in _FP4:
         wide = decode(values, source).astype(np.float64)
         wide = np.where(wide == 0.0, 0.0, wide)  # its decoder has no -0
@@ -67,6 +66,32 @@ def convert(values: Array, source: str, target: str, mode: str, saturate: bool) 
         exact = values.astype(np.int64) if not saturate else wide.astype(np.int64)
         return exact.astype(np.uint64).astype(dst.code_dtype)
     return _to_float(wide, target)
+
+
+def _not_emulated(what: str) -> UnsupportedCastError:
+    return UnsupportedCastError(
+        f"the simulator's TCVT {what} is not emulated (integers and {', '.join(_FLOATS + _FP4 + _FP8)} are).",
+        hint="Choose chip 3510.",
+        source="pto-isa:cpu/TCvt.hpp",
+    )
+
+
+def _eight_bits(values: Array, src: Format, dst: Format, saturate: bool) -> Array:
+    """FP8: the constructor truncates and wraps, the decoder knows neither infinity nor NaN."""
+    if saturate:
+        raise _not_emulated(f"{src.name} -> {dst.name} with saturation")
+    if src.name in _FLOATS and isinstance(dst, FloatFormat) and dst.name in _FP8:
+        with np.errstate(invalid="ignore"):
+            return _truncate(values.astype(np.float64), dst)
+    if dst.name in _FLOATS and isinstance(src, FloatFormat) and src.name in _FP8:
+        codes = values.view(np.uint8)
+        field = (codes >> src.fraction_bits) & ((1 << src.exponent_bits) - 1)
+        fraction = (codes & ((1 << src.fraction_bits) - 1)).astype(np.float64)
+        step = 2.0**-src.fraction_bits
+        wide = np.where(field > 0, 1.0 + fraction * step, fraction * step)
+        wide = np.ldexp(wide, np.maximum(field.astype(np.int64), 1) - src.bias)
+        return _to_float(np.where(codes >> 7 & (wide != 0), -wide, wide), dst.name)
+    raise _not_emulated(f"{src.name} -> {dst.name}")
 
 
 def _clamped(values: Doubles, low: float, high: float) -> Doubles:
@@ -142,6 +167,10 @@ def _truncate(values: Doubles, dst: FloatFormat) -> Array:
     fraction = (raw & np.uint64((1 << 52) - 1)).astype(np.int64) >> (52 - dst.fraction_bits)
     exponent = field + dst.bias - 1023
     below = np.clip(1 - exponent, 0, 63)
+    if dst.name != "e2m1":
+        # C++ does not define a shift by 64 and more. As compiled, these types shift by the low six bits, so that far
+        # below the range codes come back; e2m1 gives 0.
+        below = (1 - exponent) & 63
     fraction = np.where(exponent < 0, (fraction | (1 << dst.fraction_bits)) >> below, fraction)
     exponent = np.where(exponent < 0, 0, exponent)
     codes = ((exponent & ((1 << dst.exponent_bits) - 1)) << dst.fraction_bits) | (
