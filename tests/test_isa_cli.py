@@ -70,6 +70,52 @@ def test_run_refuses(files, capsys, arguments, says):
     assert "line 2, column 16: tload: %s holds float32" in capsys.readouterr().err
 
 
+def _program(**changes):
+    """A dequantization whose parts a test may spoil."""
+    parts = {
+        "code": "!pto.tile<i8, 4, 64>",
+        "scale": "!pto.tile<f32, 8, 1, ColMajor, valid=4x1>",
+        "offset": "!pto.tile<f32, 8, 1, ColMajor, valid=4x1>",
+        "value": "!pto.tile<f32, 4, 64>",
+        "memory": "4x64xi8",
+        **changes,
+    }
+    return (
+        "%a = pto.tload %s : !pto.partition_tensor_view<{memory}> -> {code}\n"
+        "%b = pto.tload %sc : !pto.partition_tensor_view<4x1xf32> -> {scale}\n"
+        "%c = pto.tload %sc : !pto.partition_tensor_view<4x1xf32> -> {offset}\n"
+        "%v = pto.tdequant %a, %b, %c : ({code}, {scale}, {offset}) -> {value}\n"
+        "pto.tstore %v, %d : ({value}, !pto.partition_tensor_view<4x64xf32>) -> ()\n"
+    ).format(**parts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "operand"),
+    [
+        ({"value": "!pto.tile<f32, 4, 64, valid=4x60>"}, "TDQ-02", "dst is 4x60, src 4x64"),
+        ({"value": "!pto.tile<f16, 4, 64>"}, "TDQ-04", "dst is fp16"),
+        ({"code": "!pto.tile<i8, 32, 64, ColMajor, valid=4x64>"}, "TDQ-01", "src is DN"),
+        ({"scale": "!pto.tile<f32, 8, 1, ColMajor, valid=3x1>"}, "TDQ-03", "scale has 3 valid rows"),
+        ({"offset": "!pto.tile<f32, 4, 8, valid=4x1>"}, "TDQ-06", "offset fp32 4x8"),
+        ({"value": "!pto.tile<f32, 4, 63>"}, "TILE-02", "a row of 63 fp32 elements has 252 bytes"),
+        ({"value": "!pto.tile<f32, 4, 64, valid=5x64>"}, "TILE-01", "valid rows 5 are not within 1..4"),
+    ],
+)
+def test_broken_rules_name_operand_and_rule(tmp_path, monkeypatch, capsys, changes, rule, operand):
+    monkeypatch.chdir(tmp_path)
+    np.save("s.npy", np.zeros((4, 64), np.int8))
+    np.save("sc.npy", np.ones(4, np.float32))
+    arguments = ["run", "p.pto", "--in", "s=s.npy", "sc=sc.npy", "--out", "d=d.npy"]
+    (tmp_path / "p.pto").write_text(_program())
+    assert main(arguments) == 0
+    capsys.readouterr()
+    (tmp_path / "p.pto").write_text(_program(**changes))
+    assert main([*arguments, "--force"]) == 2
+    error = capsys.readouterr().err
+    assert rule in error and operand in error and "line " in error
+    assert len(error.strip().splitlines()) == 1
+
+
 def test_run_writes_types_numpy_cannot_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.pto").write_text(
