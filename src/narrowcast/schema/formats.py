@@ -1,58 +1,10 @@
-"""Row types and closed sets of the catalog.
-
-A row states the few facts that define a thing; everything else is derived here from those facts, with
-Python arithmetic only, so that reading the catalog never loads NumPy.
-"""
+"""Rows of number formats: a few facts each, the rest derived."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 
-
-class Rounding(Enum):
-    """What happens to a value between two neighbours. Each vendor's numbering is a column of its catalog row."""
-
-    RN = "rn"
-    RNA = "rna"
-    RD = "rd"
-    RU = "ru"
-    RZ = "rz"
-    RO = "ro"
-    RH = "rh"
-
-
-class Special(Enum):
-    """Which codes of a floating-point format are not finite numbers."""
-
-    IEEE = "ieee"  # all-ones exponent: infinity, and NaN with a non-zero fraction
-    NAN_MAX = "nan-max"  # only the all-ones magnitude is NaN; no infinity
-    NONE = "none"  # every code is a finite number
-
-
-class Ties(Enum):
-    """How ``rn`` settles an exact tie."""
-
-    EVEN_CODE = "even-code"  # to the neighbour whose code ends in 0
-    LARGER = "larger"  # a one-digit significand has no even neighbour: IEEE 754-2019 4.3.1
-
-
-class Provenance(Enum):
-    """How far a behaviour is backed by a public source."""
-
-    DOCUMENTED = "documented"
-    SIMULATED = "simulated"
-    IMPLEMENTATION_DEFINED = "implementation-defined"
-    ASSUMED = "assumed"
-
-
-class Kind(Enum):
-    """Family of a number format."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    TAPERED = "tapered"
-    SCALE = "scale"
+from narrowcast.schema.sets import Kind, Provenance, Rounding, Special, Ties
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,52 +386,3 @@ class ScaleFormat(Magnitudes):
     @property
     def layout(self) -> str:
         return "E" * self.bits
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundingRow:
-    """One rounding mode with every vendor's spelling and number for it."""
-
-    rounding: Rounding
-    title: str
-    rule: str  # on sign and magnitude, kept part K, discarded part D in units of the last kept place
-    use: str  # the seed's typical use
-    aliases: tuple[str, ...]
-    ascendc: str | None  # RoundMode enumerator
-    ascendc_ordinal: int | None
-    pto_ordinal: int | None
-    spec_rmode: str | None
-    vcvt: str | None
-    targets: str
-    provenance: Provenance
-    source: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What one source says about a disputed point."""
-
-    value: str
-    means: str
-    provenance: Provenance
-    source: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SwitchRow:
-    """A point on which sources disagree or are silent; ``defaults`` selects a claim per authority."""
-
-    name: str
-    question: str
-    claims: tuple[Claim, ...]
-    defaults: dict[str, str]  # authority -> value; "device" is always present
-    conflict: bool
-    example: str
-
-    def claim(self, value: str) -> Claim:
-        """The claim with this value."""
-        return next(c for c in self.claims if c.value == value)
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return tuple(c.value for c in self.claims)
