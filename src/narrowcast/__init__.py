@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnsupportedCastError,
         UnverifiedWarning,
     )
+    from narrowcast.insight.diagnosis import diagnose
     from narrowcast.operation import Audit, CastOp, Control, Finding, Semantics, execute, from_json, to_json
     from narrowcast.operation.audit import audit
     from narrowcast.quant import (
@@ -55,6 +56,7 @@ _HOMES = {
     "narrowcast.catalog.rounding": "roundings",
     "narrowcast.catalog.switches": "switches",
     "narrowcast.errors": _ERRORS,
+    "narrowcast.insight.diagnosis": "diagnose",
     "narrowcast.operation": "Audit CastOp Control Finding Semantics audit execute from_json to_json",
     "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
 }
@@ -87,6 +89,7 @@ __all__ = [
     "cube",
     "decode",
     "dequantize",
+    "diagnose",
     "encode",
     "execute",
     "fixpipe",
