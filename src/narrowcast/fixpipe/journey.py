@@ -115,7 +115,7 @@ def journey(
     mode = op.mode_row
     if mode.takes_word and words is not None:
         word = words[(0 if words.size == 1 else column if whole.scale.ndim == 1 else row)]
-        steps.append(Step("word", f"{int(word):#018x}", _word_text(mode, p)))
+        steps.append(Step("word", f"0x{int(word):016X}", _word_text(mode, p)))
     if mode.shifts or mode.bypass:
         codes = pipeline.convert(one, mode, replace(p, bias=None), choices, control)
         steps.append(Step("shift" if mode.shifts else "bypass", _code_text(codes, p.target), mode.purpose))
