@@ -20,6 +20,7 @@ EPILOG = examples(
     "narrowcast explain -1e-9 --to hif8 --rounding rh       hybrid rounding, bit by bit",
     "narrowcast explain 0x3f80 --from bf16 --to hif8        a code of the source format",
     "narrowcast explain 1.5*2^-15 --to fp16 --json          for programs",
+    "narrowcast explain 0x00004C803FC00000 --as quant-word  a Fixpipe parameter word",
     after="A value is 448, -1e-9, 3/8, 0x1.8p3 (hex float), 1.5*2^-15, inf or nan; 0x7e and 0b1010 are codes. "
     "JSON keys: typed source source_error target rounding saturate below above position tie steps hybrid "
     "result error saturating not_saturating on_chip on_chip_note provenance open; exact values are strings.",
@@ -44,6 +45,9 @@ def explain(
     nan: Annotated[
         str, typer.Option("--nan", metavar="POLICY", help="NaN where the format has none: keep (refuse), zero, error.")
     ] = "keep",
+    kind: Annotated[
+        str | None, typer.Option("--as", metavar="KIND", help="quant-word: a 64-bit parameter word of the Fixpipe.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain a code of a format, or what a cast does to a value and which rule decided.
@@ -51,6 +55,9 @@ def explain(
     Fields, the exact value, the neighbours on both sides, the tie between them, the rule, the result with and
     without saturation, who states it, and which questions are open.
     """
+    if kind is not None:
+        _explain_word(context, value, kind, json)
+        return
     if value.startswith("--") or (format is None) == (to is None):
         wrong = "say which format" if format is None else "give one of them"
         raise typer.BadParameter(f"{wrong}: --format FORMAT reads a code, --to FORMAT explains a cast", context)
@@ -63,6 +70,33 @@ def explain(
         return
     explanation = explain_cast(value, to or format or "", rounding=rounding, source=source, saturate=saturate, nan=nan)
     print_json(explanation.to_json()) if json else _print_explanation(explanation)
+
+
+def _explain_word(context: typer.Context, value: str, kind: str, json: bool) -> None:
+    if kind != "quant-word":
+        raise typer.BadParameter(f"--as {kind}: the one kind of word is quant-word", context)
+    from narrowcast.insight.quant_word import explain_word
+
+    try:
+        word = int(value, 0)
+    except ValueError:
+        raise typer.BadParameter(f"{value} is no whole number such as 0x00004C803FC00000", context) from None
+    reading = explain_word(word)
+    if json:
+        print_json(reading.to_json())
+        return
+    line("word", f"0x{reading.word:016X}")
+    widths = [max(map(len, column)) for column in zip(*((f.bits, f.name, f.raw) for f in reading.fields), strict=True)]
+    for field in reading.fields:
+        texts = (f"{text:{width}}" for text, width in zip((field.bits, field.name, field.raw), widths, strict=True))
+        line("", f"  {'  '.join(texts)}  {field.means or 'ignored'}")
+    line("does", reading.summary)
+    for text in reading.warnings:
+        line("note", text)
+    width = max(len(name) for name, _ in reading.others)
+    for i, (name, text) in enumerate(reading.others):
+        line("" if i else "also", f"{name:{width}}  {text}")
+    line("says who", reading.source)
 
 
 def _print_reading(reading: "Reading") -> None:
