@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import fixpipe_tables
 import mx_tables
 import tile_tables
 
@@ -280,6 +281,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "help": help_text,
     **tile_tables.tables(table),
     **mx_tables.tables(table),
+    **fixpipe_tables.tables(table),
 }
 
 
