@@ -1,6 +1,7 @@
 """Split source values into sign, integer significand and exponent, without loss."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ _FLOAT_FIELDS = {  # dtype name: bits, fraction bits, bias
 }
 
 
+@cache
 def source_name(dtype: np.dtype[Any]) -> str | None:
     """Name the format of an array of values, None when the dtype is no source."""
     return SOURCE_DTYPES.get(dtype.name)

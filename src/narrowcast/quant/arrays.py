@@ -34,6 +34,8 @@ def as_values(values: npt.ArrayLike) -> Array:
 def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
     """Return an array of ``fmt.code_dtype``, after checking that every code exists."""
     array = np.asarray(codes)
+    if array.dtype == fmt.code_dtype and fmt.bits == fmt.code_bits:
+        return array
     if fmt.ml_dtype is not None and array.dtype.name == fmt.ml_dtype:
         return array.view(fmt.code_dtype)
     if array.dtype.kind not in "iu" or array.dtype.name in ("int4", "uint4"):
@@ -41,8 +43,6 @@ def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
             f"codes of {fmt.name} are unsigned integers ({fmt.code_dtype}), one per element; got dtype {array.dtype}.",
             hint="Pass the bit patterns, e.g. array.view(np.uint8).",
         )
-    if array.dtype == fmt.code_dtype and fmt.bits == fmt.code_bits:
-        return array
     if array.size and (array.min() < 0 or array.max() > fmt.code_mask):
         bad = (array < 0) | (array > fmt.code_mask)
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
@@ -57,7 +57,7 @@ def check_out(out: Array | None, shape: tuple[int, ...], dtype: str) -> None:
     """Refuse an ``out`` array that cannot hold the result."""
     if out is None:
         return
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype.name != dtype:
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise ShapeError(f"out must be a {dtype} array of shape {shape}; got {got}.")
     if not out.flags.writeable:

@@ -1,6 +1,7 @@
 """Values to codes and back, one element at a time. Every narrowing in the package ends in a :class:`Cast`."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -71,12 +72,12 @@ class Cast:
         object.__setattr__(self, "target", row.name)
         object.__setattr__(self, "rounding", mode)
 
-    @property
+    @cached_property
     def format(self) -> Format:
         """The target's row."""
         return formats[self.target]
 
-    @property
+    @cached_property
     def mode(self) -> Rounding:
         """The resolved rounding mode."""
         assert isinstance(self.rounding, Rounding)
@@ -141,6 +142,12 @@ def _for_hybrid(array: Array) -> Array:
     )
 
 
+@lru_cache(maxsize=256)
+def _cast(format: str, rounding: RoundingLike, saturate: bool, nan: str) -> Cast:
+    """A cast resolved once: the checks cost more than converting a small array."""
+    return Cast(None, format, rounding, saturate, nan)
+
+
 def encode(
     values: npt.ArrayLike,
     format: str,
@@ -175,7 +182,7 @@ def encode(
         >>> encode([17 + 2**-10, 464.0, 465.0, -1e-9], "e4m3", saturate=False)
         array([ 89, 126, 127, 128], dtype=uint8)
     """
-    return Cast(None, format, rounding, saturate, nan)(values, out=out)
+    return _cast(format, rounding, saturate, nan)(values, out=out)
 
 
 def round_to(
@@ -210,7 +217,7 @@ def round_to(
         >>> round_to([17.0, 19.0], "e4m3")
         array([16., 20.], dtype=float32)
     """
-    return Cast(None, format, rounding, saturate, nan).round_to(values, out=out)
+    return _cast(format, rounding, saturate, nan).round_to(values, out=out)
 
 
 def decode(codes: npt.ArrayLike, format: str, out: Array | None = None) -> Array:

@@ -35,12 +35,12 @@ class Format(ABC):
 
     kind: Kind = field(init=False, default=Kind.FLOAT)
 
-    @property
+    @cached_property
     def code_bits(self) -> int:
         """Width of the unsigned integer that holds one code."""
         return next(w for w in (8, 16, 32, 64) if w >= self.bits)
 
-    @property
+    @cached_property
     def code_dtype(self) -> str:
         """NumPy name of the array type that holds codes, one per element."""
         return f"uint{self.code_bits}"
