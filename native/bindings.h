@@ -21,6 +21,7 @@ void bind_conversions(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_requant(nb::module_& m);
+void bind_summary(nb::module_& m);
 void bind_limits(nb::module_& m);
 
 template <class T>

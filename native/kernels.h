@@ -65,6 +65,13 @@ struct RequantRule {
   uint32_t mask;
 };
 
+// Sums, extremes and counts of the finite elements; NaN and infinities only counted. The caller sets the start.
+struct Summary {
+  double sum, sum_squares;
+  float minimum, maximum;
+  int64_t zeros, subnormals, nans, infinities;
+};
+
 struct Kernels {
   const char* level;
 
@@ -115,6 +122,9 @@ struct Kernels {
   // Rows of accumulators: one byte of code each, or the scaled fp32 values. Strides count elements.
   uint32_t (*requant_rows)(const void* src, int64_t in_stride, void* dst, int64_t out_stride, int64_t rows,
                            int64_t columns, const RequantRule* rule, bool codes);
+
+  // Adds to `into`, and to 256 counts by exponent field where `exponents` is not null.
+  void (*summarize)(const void* src, int64_t n, Summary* into, int64_t* exponents);
 
   void (*pack4)(const void* src, void* dst, int64_t n);
   void (*unpack4)(const void* src, void* dst, int64_t n);

@@ -68,5 +68,6 @@ NB_MODULE(_native, m) {
   bind_rows(m);
   bind_requant(m);
   bind_blocks(m);
+  bind_summary(m);
   bind_limits(m);
 }

@@ -35,6 +35,7 @@ HOT = {
     "multiply_row": 20,
     "absmax": 8,
     "mx_row": 1000,
+    "summarize": 30,
     "pack4": 8,
     "unpack4": 5,
     "limit_4to1": 5,

@@ -28,6 +28,7 @@ namespace {
 #include "affine.h"
 #include "mx.h"
 #include "requant.h"
+#include "summary.h"
 #include "limit.h"
 
 }  // namespace
@@ -36,7 +37,7 @@ extern const Kernels NARROWCAST_TABLE;
 const Kernels NARROWCAST_TABLE = {
     NARROWCAST_LEVEL, nearest_even, encode_table14, encode_float8, encode_hybrid, encode_bf16, encode_fp16,
     encode_integer, map16_to8, map16_to16, decode_table8, decode_fp16, decode_bf16, round_float8, round_table14,
-    round_hybrid, quantize_row, dequantize_row, multiply_row, absmax, mx_row, requant_rows, pack4, unpack4,
+    round_hybrid, quantize_row, dequantize_row, multiply_row, absmax, mx_row, requant_rows, summarize, pack4, unpack4,
     limit_4to1, limit_4to2, limit_1to4, limit_2to4,
     limit_4to4, limit_2to1, limit_1to2, limit_read,
 };

@@ -9,6 +9,7 @@ from narrowcast.cli.terminal import FINDINGS, examples, line, print_json
 
 if TYPE_CHECKING:
     from narrowcast.insight.detection import Detection
+    from narrowcast.kernels import Summary
 
 EPILOG = examples(
     "narrowcast diagnose x.npy --to s8",
@@ -67,6 +68,8 @@ def diagnose(
         quality = None if found.case is None or found.case.values is None else found.case.quality.to_json()
         print_json({"path": path, "quality": quality, "findings": [f.to_json() for f in found.findings]})
     else:
+        if found.summary is not None:
+            _print_summary(found.summary)
         if found.case is not None and found.case.values is not None:
             line("now", f"{found.case.format}: {found.case.quality}")
             print()
@@ -98,6 +101,15 @@ def _case(path: str, arrays: dict[str, str | None], settings: dict[str, Any]) ->
             except ValueError:
                 case[name] = load_array(text)
     return case | {name: value for name, value in settings.items() if value is not None}
+
+
+def _print_summary(summary: "Summary") -> None:
+    bad = [(summary.nans, "NaN"), (summary.infinities, "infinite"), (summary.subnormals, "subnormal in fp32")]
+    line(
+        "values",
+        f"{summary.elements:,} from {summary.minimum:.6g} to {summary.maximum:.6g}, mean {summary.mean:.3g}, RMS "
+        f"{summary.rms:.6g}, {summary.zeros:,} zeros" + "".join(f", {count:,} {what}" for count, what in bad if count),
+    )
 
 
 def _print(detection: "Detection") -> None:

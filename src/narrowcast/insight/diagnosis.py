@@ -13,6 +13,7 @@ from narrowcast.insight.detection import Detection
 from narrowcast.insight.detectors_chain import ChainStep, chain_of, stagnation
 from narrowcast.insight.detectors_chain import chain as examine_chain
 from narrowcast.insight.quantized_case import QuantizedCase, build_case
+from narrowcast.kernels import Summary, summarize
 from narrowcast.operation import Finding
 
 Detector = Callable[[QuantizedCase], Detection | None]
@@ -43,12 +44,14 @@ class Diagnosis:
         detections: in order of rank.
         chain: the chain that was examined.
         values: the original values.
+        summary: what one pass over them tells.
     """
 
     case: QuantizedCase | None
     detections: tuple[Detection, ...]
     chain: tuple[ChainStep, ...] = ()
     values: npt.NDArray[Any] | None = None
+    summary: Summary | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -164,7 +167,9 @@ def examine(
             raise ShapeError(f"updates have shape {step.shape}, values {values.shape}.") from None
         found.append(stagnation(values, step, to or "bf16"))
     ranked = sorted((d for d in found if d is not None), key=lambda d: (d.row.tier, -d.severity))
-    return Diagnosis(case, tuple(_without_echoes(ranked)), steps, values)
+    plain = values is not None and values.dtype.name in ("float32", "float16", "bfloat16")
+    summary = summarize(values) if values is not None and plain else None
+    return Diagnosis(case, tuple(_without_echoes(ranked)), steps, values, summary)
 
 
 _EXPLAINS = {

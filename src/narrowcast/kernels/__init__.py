@@ -8,8 +8,10 @@ from narrowcast.kernels.conversions import decode, encode, round_to
 from narrowcast.kernels.library import info, level
 from narrowcast.kernels.nibbles import pack, unpack
 from narrowcast.kernels.rows import absmax_rows, dequantize_rows, multiply_rows, quantize_rows
+from narrowcast.kernels.summary import Summary, summarize
 
 __all__ = [
+    "Summary",
     "absmax_rows",
     "decode",
     "dequantize_rows",
@@ -20,5 +22,6 @@ __all__ = [
     "pack",
     "quantize_rows",
     "round_to",
+    "summarize",
     "unpack",
 ]
