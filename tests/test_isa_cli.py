@@ -1,6 +1,7 @@
 """The commands asm, disasm, run and trace."""
 
 import json
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -47,6 +48,26 @@ def test_run(files, capsys):
     assert "dst.npy" in capsys.readouterr().err
     assert main([*RUN, "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [128, 128]
+
+
+def test_a_word_belongs_to_the_option_before_it(files, capsys):
+    """A memory that is only stored may be given its first content, and one may be both read and written."""
+    np.save("first.npy", np.full((128, 128), 7.0, np.float32))
+    assert main([*RUN[:6], "of=offset.npy", "d=first.npy", "--out", "d=dst.npy"]) == 0
+    got = np.load("dst.npy")
+    assert (got[63:] == 7).all() and (got[:, 63:] == 7).all() and (np.load("first.npy") == 7).all()
+    memory = "!pto.memref<f32, 1, 8>"
+    tile = "!pto.tile<f32, 1, 8>"
+    lines = [f"%{t} = pto.tload %{m} : {memory} -> {tile}" for t, m in (("a", "x"), ("b", "y"))]
+    lines += [f"pto.tstore %{t}, %{m} : ({tile}, {memory}) -> ()" for t, m in (("a", "y"), ("b", "x"))]
+    Path("swap.pto").write_text("\n".join(lines))
+    for name, value in (("x", 1), ("y", 2)):
+        np.save(f"{name}.npy", np.full((1, 8), value, np.float32))
+    assert main(["run", "--in", "x=x.npy", "y=y.npy", "--out=x=x2.npy", "y=y2.npy", "--json", "swap.pto"]) == 0
+    assert (np.load("x2.npy")[0, 0], np.load("y2.npy")[0, 0]) == (2, 1)
+    capsys.readouterr()
+    assert main(["run", "swap.pto", "x=x.npy"]) == 2
+    assert "unexpected extra argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,8 @@ for _function, _module, _short in (
     (info.info, info, "Show versions, kernels, threads and variables."),
 ):
     _settings = {**CONTEXT, **getattr(_module, "PARSING", {})}
-    app.command(epilog=_module.EPILOG, short_help=_short, context_settings=_settings)(_function)
+    _class = getattr(_module, "Command", None)
+    app.command(epilog=_module.EPILOG, short_help=_short, context_settings=_settings, cls=_class)(_function)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

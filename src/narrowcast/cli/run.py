@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from narrowcast.cli.terminal import FINDINGS, examples, print_json
 
@@ -13,11 +14,27 @@ EPILOG = examples(
     after="A name is a memory of the program: what tload reads, what tstore writes (then its file is the output, and "
     "--in gives its first content). JSON keys: outputs (name path shape dtype) findings.",
 )
-PARSING = {"allow_extra_args": True}
+_LISTS = ("--in", "--out")
+
+
+class Command(TyperCommand):
+    """A command whose ``--in`` and ``--out`` take several NAME=FILE words each."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before every word that belongs to it."""
+        spread: list[str] = []
+        option, fresh = "", False
+        for word in args:
+            if option and not fresh and "=" in word and not word.startswith("-"):
+                spread.append(option)
+            elif not fresh:
+                option = next((name for name in _LISTS if word == name or word.startswith(f"{name}=")), "")
+            fresh = word in _LISTS
+            spread.append(word)
+        return super().parse_args(ctx, spread)
 
 
 def run(
-    context: typer.Context,
     program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="PTO-AS text.")],
     inputs: Annotated[
         list[str] | None, typer.Option("--in", metavar="NAME=FILE ...", help="Arrays that the program loads (.npy).")
@@ -42,16 +59,8 @@ def run(
 
     semantics = Semantics(authority, chip)
     parsed = parse(read_text(program))
-    # NAME=FILE words after the first of an option arrive here; the program says which are outputs.
-    more = [_binding(word) for word in context.args]
-    given = {
-        **dict(_binding(word) for word in inputs or ()),
-        **{name: path for name, path in more if name in parsed.inputs},
-    }
-    wanted = {
-        **dict(_binding(word) for word in outputs or ()),
-        **{name: path for name, path in more if name not in parsed.inputs},
-    }
+    given = dict(_binding(word) for word in inputs or ())
+    wanted = dict(_binding(word) for word in outputs or ())
     if not wanted:
         known = ", ".join(parsed.outputs) or "nothing"
         raise NarrowcastError(f"no output is named (the program stores: {known}).", hint="Add --out NAME=FILE.")
