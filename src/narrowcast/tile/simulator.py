@@ -4,6 +4,8 @@ Everything goes through C++ doubles and casts; out-of-range casts are undefined 
 compiles them.
 """
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,7 @@ from narrowcast.tile.types import Array
 
 _FLOATS = ("fp32", "fp16", "bf16")
 _FP4 = ("e2m1", "e1m2")
-_FP8 = ("e4m3", "e5m2")
+_FP8 = ("e4m3", "e5m2", "hif8")
 # What the simulator believes the ranges of its packed types are; e1m2 really ends at 1.75.
 _LIMITS = {"s4": (-8.0, 7.0), "e2m1": (-6.0, 6.0), "e1m2": (-4.0, 3.5)}
 _INDEFINITE32 = -(1 << 31)
@@ -77,12 +79,15 @@ def _not_emulated(what: str) -> UnsupportedCastError:
 
 
 def _eight_bits(values: Array, src: Format, dst: Format, saturate: bool) -> Array:
-    """FP8: the constructor truncates and wraps, the decoder knows neither infinity nor NaN."""
+    """FP8: the constructor truncates and wraps, the decoder knows neither infinity nor NaN. HiF8: the nearest value."""
     if saturate:
         raise _not_emulated(f"{src.name} -> {dst.name} with saturation")
-    if src.name in _FLOATS and isinstance(dst, FloatFormat) and dst.name in _FP8:
+    if src.name in _FLOATS and dst.name in _FP8:
         with np.errstate(invalid="ignore"):
-            return _truncate(values.astype(np.float64), dst)
+            wide = values.astype(np.float64)
+        return _truncate(wide, dst) if isinstance(dst, FloatFormat) else _nearest_hif8(wide)
+    if dst.name in _FLOATS and src.name == "hif8":
+        return _to_float(_hif8_values()[values.view(np.uint8)], dst.name)
     if dst.name in _FLOATS and isinstance(src, FloatFormat) and src.name in _FP8:
         codes = values.view(np.uint8)
         field = (codes >> src.fraction_bits) & ((1 << src.exponent_bits) - 1)
@@ -92,6 +97,35 @@ def _eight_bits(values: Array, src: Format, dst: Format, saturate: bool) -> Arra
         wide = np.ldexp(wide, np.maximum(field.astype(np.int64), 1) - src.bias)
         return _to_float(np.where(codes >> 7 & (wide != 0), -wide, wide), dst.name)
     raise _not_emulated(f"{src.name} -> {dst.name}")
+
+
+_HIF8_NAN, _HIF8_TOP = 0xEF, 0x6E  # it writes NaN as -infinity, and +infinity as 32768
+
+
+@cache
+def _hif8_values() -> Doubles:
+    """What the simulator reads in each code: for exponents 0 and 1 its fraction begins two bits and one bit too low."""
+    values = decode(np.arange(256, dtype=np.uint8), "hif8").astype(np.float64)
+    codes = np.arange(8)
+    values[0x08:0x10] = 1.0 + codes / 32
+    values[0x10:0x20] = 2.0 * (1.0 + np.arange(16) / 16)
+    values[0x88:0xA0] = -values[0x08:0x20]
+    values.setflags(write=False)
+    return values
+
+
+def _nearest_hif8(values: Doubles) -> Array:
+    """Return the code of the nearest value as the simulator reads it; a tie goes to the lower of the two."""
+    table = _hif8_values()
+    finite = np.flatnonzero(np.isfinite(table))
+    order = finite[np.argsort(table[finite], kind="stable")]
+    grid = table[order]
+    inside = np.clip(values, grid[0], grid[-1])
+    below = np.clip(np.searchsorted(grid, inside, side="right") - 1, 0, grid.size - 2)
+    upper = grid[below + 1] - inside < inside - grid[below]
+    codes = order[below + upper]
+    codes = np.where(np.isnan(values) | np.isneginf(values), _HIF8_NAN, codes)
+    return np.where(np.isposinf(values), _HIF8_TOP, codes).astype(np.uint8)
 
 
 def _clamped(values: Doubles, low: float, high: float) -> Doubles:
