@@ -232,7 +232,7 @@ def _requant(size: int, mode: str, vector: bool, limits: _Limits) -> Workload:
         some = acc[: max(1, SAMPLE // COLUMNS)]
         choices = Choices(nc.Semantics(), frozenset(op.switches), "bench")
         used, target = nc.fixpipe.truncate_scale(scale if vector else scale[:1]), row.targets[0]
-        offset = np.int64([3 if row.offset else 0])
+        offset = np.array([3 if row.offset else 0])
         want = convert(some, row, Parameters(used, offset, target), choices, nc.Control())
         return np.array_equal(out[: some.size], want.ravel())
 

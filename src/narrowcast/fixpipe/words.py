@@ -101,7 +101,8 @@ def check_offsets(offset: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     if bad.any():
         index = int(np.argmax(np.atleast_1d(bad)))
         raise EncodingError(
-            f"offset {np.atleast_1d(offset)[index]:g} at index {index} is outside {low}..{high} (9 signed bits, 45:37).",
+            f"offset {np.atleast_1d(offset)[index]:g} at index {index} is outside {low}..{high} "
+            "(9 signed bits, 45:37).",
             hint="Choose a smaller offset; the field does not wrap.",
             source="asc-devkit:on-the-fly quantization, table 2",
         )
