@@ -183,6 +183,16 @@ def test_tile_programs(tmp_path: Path) -> None:
     assert any("rows" in f.message for f in bad)
 
 
+def test_tile_casts(tmp_path: Path) -> None:
+    text = """\
+%a = pto.tload %s : (!pto.partition_tensor_view<16x64xf32>) -> !pto.tile<f32, 16, 64>
+%d = pto.tcvt %a {rmode = rz} : (!pto.tile<f32, 16, 64>) -> !pto.tile<f16, 16, WIDTH>
+"""
+    assert nc.check(saved(tmp_path, text.replace("WIDTH", "64"), "good.pto")) == []
+    found = nc.check(saved(tmp_path, text.replace("WIDTH", "32"), "bad.pto"))
+    assert found and "bad.pto:2" in found[0].place
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, SIX)
     assert main(["check", str(path)]) == 1

@@ -8,7 +8,7 @@ from typing import Any
 from narrowcast.checks.program import Program, Step
 from narrowcast.errors import EncodingError, NarrowcastError
 from narrowcast.isa import Statement, parse
-from narrowcast.tile import TDequant, TileType, TMov, TQuant
+from narrowcast.tile import TCvt, TDequant, TileType, TMov, TQuant
 
 
 def read_tile_program(path: str | os.PathLike[str]) -> Program:
@@ -76,8 +76,19 @@ def _tmov(statement: Statement, types: Mapping[str, TileType]) -> Any:
     )
 
 
+def _tcvt(statement: Statement, types: Mapping[str, TileType]) -> Any:
+    saturation = statement.attributes.get("sat")
+    return TCvt(
+        dst=_type(statement, statement.results[0].name, types),
+        src=_type(statement, statement.sources[0].name, types),
+        mode=statement.attributes.get("rmode", "rn"),
+        saturate=None if saturation is None else saturation.lower() in ("on", "true"),
+    )
+
+
 _BUILDERS: dict[str, Callable[[Statement, Mapping[str, TileType]], Any]] = {
     "tdequant": _tdequant,
     "tquant": _tquant,
     "tmov": _tmov,
+    "tcvt": _tcvt,
 }
