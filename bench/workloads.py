@@ -66,6 +66,7 @@ def workloads(size: int, threads: int) -> list[Workload]:
         *(_requant(size, mode, True, limits) for mode in ("REQ4", "QF32_2_B8", "QF32_2_E4M3", "QF32_2_HiF8")),
         *(_requant(size, mode, True, limits) for mode in ("QF32_2_BF16", "QF322F16")),
         _requant_fractals(size, limits),
+        _product(size),
     ]
 
 
@@ -268,6 +269,21 @@ def _tile(entry: tiles.Entry, limit: Call | None) -> Workload:
 def _tile_dequantize(dtype: str, size: int, limits: _Limits) -> Workload:
     entry, codes = tiles.dequantize(dtype, size, COLUMNS)
     return _tile(entry, limits.widen(codes))
+
+
+def _product(size: int) -> Workload:
+    """``size`` results of s8 operands; the limit is NumPy's float32 product of the same shape."""
+    rng = np.random.default_rng(6)
+    a = rng.integers(-128, 128, (size // COLUMNS, 256)).astype(np.int8)
+    b = rng.integers(-128, 128, (256, COLUMNS)).astype(np.int8)
+    left, right = a.astype(np.float32), b.astype(np.float32)
+    out = np.empty((size // COLUMNS, COLUMNS), dtype=np.float32)
+
+    def check() -> bool:
+        some = slice(0, max(1, SAMPLE // COLUMNS))
+        return np.array_equal(nc.cube.mmad(a, b)[some], a[some].astype(np.int64) @ b.astype(np.int64))
+
+    return Workload("Mmad s8, K = 256", lambda: nc.cube.mmad(a, b), lambda: np.matmul(left, right, out=out), check)
 
 
 def _pack(size: int, limits: _Limits) -> Workload:

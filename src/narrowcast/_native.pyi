@@ -10,6 +10,7 @@ _Codes16 = npt.NDArray[np.uint16]
 SEEN_NAN: int
 SEEN_INF: int
 SEEN_UNDECIDED: int
+SEEN_SUBNORMAL: int
 
 def level() -> str: ...
 def nearest_even() -> bool: ...
@@ -124,3 +125,55 @@ def limit_4to4(src: _Floats, dst: _Floats, threads: int, /) -> None: ...
 def limit_2to1(src: _Codes8, dst: _Codes8, threads: int, /) -> None: ...
 def limit_1to2(src: _Codes8, dst: _Codes8, threads: int, /) -> None: ...
 def limit_read(src: _Floats, threads: int, /) -> int: ...
+def requant_integer(
+    acc: _Codes8,
+    dst: _Codes8,
+    scale: _Floats,
+    offset: npt.NDArray[np.int32],
+    alpha: _Floats,
+    relu: bool,
+    integer: bool,
+    columns: int,
+    fractal_rows: int,
+    inner_low: int,
+    inner_high: int,
+    low: int,
+    high: int,
+    mask: int,
+    threads: int,
+    /,
+) -> int: ...
+def requant_half(
+    acc: _Codes8,
+    dst: _Codes16,
+    scale: _Floats,
+    offset: npt.NDArray[np.int32],
+    alpha: _Floats,
+    relu: bool,
+    integer: bool,
+    columns: int,
+    fractal_rows: int,
+    fp16: bool,
+    limit: int,
+    nan_code: int,
+    threads: int,
+    /,
+) -> int: ...
+def requant_float8(
+    acc: _Codes8,
+    dst: _Codes8,
+    scale: _Floats,
+    offset: npt.NDArray[np.int32],
+    alpha: _Floats,
+    relu: bool,
+    integer: bool,
+    columns: int,
+    fractal_rows: int,
+    target: int,
+    over_code: int,
+    nan_code: int,
+    over_is_nan: bool,
+    compare: int,
+    threads: int,
+    /,
+) -> int: ...
