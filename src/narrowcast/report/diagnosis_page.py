@@ -72,7 +72,7 @@ def _verdict(diagnosis: Diagnosis) -> str:
         return "Nothing wrong was found."
     first = diagnosis.detections[0]
     more = len(diagnosis.detections) - 1
-    return f"{first.row.name.capitalize()}: {first.row.symptom}." + (f" And {more} more." if more else "")
+    return f"{_sentence(first.row.name)}: {first.row.symptom}." + (f" And {more} more." if more else "")
 
 
 def _cards(diagnosis: Diagnosis, case: QuantizedCase | None) -> list[tuple[str, str, str]]:
@@ -105,6 +105,8 @@ def _finding(detection: Detection, case: QuantizedCase | None) -> dict[str, Any]
     ]
     return {
         "row": detection.row,
+        "title": _sentence(detection.row.name),
+        "cause": _sentence(detection.row.cause),
         "message": detection.message,
         "fix": detection.fix,
         "tried": detection.tried,
@@ -205,6 +207,11 @@ def _binades(case: QuantizedCase) -> dict[str, list[Any]]:
 
 def _digits(value: float) -> float:
     return float(f"{value:.5g}")
+
+
+def _sentence(text: str) -> str:
+    """Start with a capital and leave the rest, names of formats among it, alone."""
+    return text[:1].upper() + text[1:]
 
 
 def _better(key: str, before: Any, after: Any) -> bool:
