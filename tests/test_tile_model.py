@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from narrowcast.errors import ConstraintError, EncodingError, FormatError, ShapeError, UnknownNameError
 from narrowcast.operation import Semantics, audit, from_json, to_json
-from narrowcast.tile import GlobalTensor, Program, Tile, TileType, TMov, tload, tmov, tstore
+from narrowcast.tile import GlobalTensor, Program, Tile, TileType, TMov, tcvt, tdequant, tload, tmov, tquant, tstore
 from narrowcast.tile.spelling import LAYOUTS
 from tests import vectors
 
@@ -126,6 +126,43 @@ def test_load_pads_the_static_tile(dtype, pad, value):
     tload(tile, GlobalTensor(np.ones((1, 3), tile.storage.dtype)))
     whole = tile.array()
     assert (whole[0, :3] == 1).all() and (whole[0, 3:] == value).all() and (whole[1] == value).all()
+
+
+def test_padding_by_the_bits_of_an_element():
+    tile = Tile(dtype="fp32", shape=(2, 8), valid=(1, 3), pad=0x1_3F800000)
+    tload(tile, GlobalTensor(np.zeros((1, 3), np.float32)))
+    assert (tile.array()[1] == 1.0).all() and (tile.array()[0, 3:] == 1.0).all()
+    assert TileType.parse(str(tile.type)) == tile.type
+    assert str(tile.type).endswith("0x13f800000, valid=1x3>")
+    for dtype, pattern, value in (("s8", 0xFF, -1), ("fp16", 0x3C00, 1), ("u8", 0x1FF, 255), ("s4", 9, 9)):
+        narrow = Tile(dtype=dtype, shape=(1, 64), valid=(1, 2), pad=(1 << 32) + pattern)
+        memory = np.zeros((1, 1), np.uint8) if dtype == "s4" else np.zeros((1, 2), narrow.storage.dtype)
+        tload(narrow, GlobalTensor(memory, dtype=dtype))
+        assert float(narrow.array()[0, 2]) == value
+    assert TileType.of("fp32", (1, 8), pad=2) == TileType.of("fp32", (1, 8), pad="max")
+    with pytest.raises(EncodingError, match=r"neither 0\.\.3 nor"):
+        Tile(dtype="fp32", shape=(2, 8), pad=7)
+    with pytest.raises(UnknownNameError, match="padding value"):
+        Tile(dtype="fp32", shape=(2, 8), pad="edge")
+
+
+def test_read_only_destinations_are_refused():
+    array = np.zeros((1, 32), np.float32)
+    array.flags.writeable = False
+    fixed, codes, one = Tile(array), Tile(np.zeros((1, 32), np.int8)), Tile.per_row([1.0])
+    for call in (
+        lambda: tdequant(fixed, codes, one, one),
+        lambda: tcvt(fixed, Tile(np.zeros((1, 32), np.float16))),
+        lambda: tmov(fixed, Tile(np.zeros((1, 32), np.float32))),
+        lambda: tload(fixed, GlobalTensor(np.ones((1, 32), np.float32))),
+        lambda: tquant(codes, fixed, multiplier=one, scratch=Tile(dtype="fp32", shape=(1, 32)),
+                       semantics=Semantics(chip="2201")),
+        lambda: tstore(GlobalTensor(array), Tile(np.ones((1, 32), np.float32))),
+    ):  # fmt: skip
+        with pytest.raises(ShapeError, match="read-only array"):
+            call()
+    tquant(codes, fixed, multiplier=one)
+    assert not array.any()
 
 
 def test_valid_shape_set_by_the_load():

@@ -227,6 +227,7 @@ def tcvt(
         >>> halves.numpy().tolist()
         [[1.0, 2.0, 65504.0, -3.0]]
     """
+    dst.require_writable()
     op = TCvt(dst=spell(dst.type), src=spell(src.type), mode=mode, saturate=saturate)
     direct = dst.numpy() if dst.valid == src.valid and not dst.type.boxed and dst.type.bits >= 8 else None
     result = execute(op, {"src": src.numpy()}, semantics, control, out=direct)

@@ -204,6 +204,7 @@ def tdequant(
         >>> values.numpy().tolist()
         [[4.0, -2.5], [16.0, 2.0]]
     """
+    dst.require_writable()
     if semantics is not None and semantics.authority == "pto-spec":
         return _scalar(dst, src, scale, offset, events, rounding)
     for name, tile in (("scale", scale), ("offset", offset)):

@@ -226,6 +226,8 @@ def tstore(dst: GlobalTensor, src: Tile, *events: RecordEvent, atomic: str = "no
     """
     if atomic not in ("none", "add"):
         raise unknown_name("atomic operation", atomic, ("none", "add"))
+    if not dst.array.flags.writeable:
+        raise ShapeError(f"{dst.label} is a read-only array and cannot be stored to.", hint="Store to a copy.")
     transfer = Transfer(src.type, dst, storing=True)
     _check(transfer, "TSTORE")
     region = transfer.region

@@ -147,6 +147,7 @@ def tmov(dst: Tile, src: Tile, *events: RecordEvent, axis: int = 1, semantics: S
         >>> dst.storage[:10].tolist()
         [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 16.0, 17.0]
     """
+    dst.require_writable()
     op = TMov(dst=spell(dst.type), src=spell(src.type), axis=axis)
     linear = execute(op, {"src": src.numpy()}, semantics)
     if op.switches and dst.valid == dst.type.shape:

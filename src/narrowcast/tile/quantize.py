@@ -249,6 +249,7 @@ def tquant(
             f"tquant takes scale= or multiplier=, exactly one; got {'none' if scale is None else 'both'}.",
             hint="scale= divides (the documents' formula), multiplier= multiplies (the instruction's).",
         )
+    dst.require_writable()
     if semantics is not None and semantics.authority == "pto-spec":
         return _scalar(dst, src, scale, multiplier, offset, events, rounding, saturate)
     given = "scale" if scale is not None else "multiplier"
@@ -267,6 +268,10 @@ def tquant(
         given=given,
         scratch=spell(scratch.type) if scratch is not None else "",
     )
+    if semantics is not None and semantics.chip == "2201":
+        for tile in (src, scratch):
+            if tile is not None:
+                tile.require_writable()
     zero_points = offset.array() if isinstance(offset, Tile) else None
     inputs = {"src": src.array(), "parameter": parameter.array(), "offset": zero_points}
     result = execute(op, inputs, semantics, out=dst.array())

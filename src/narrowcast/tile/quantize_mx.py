@@ -294,6 +294,9 @@ def tquant_mx(
     op = TQuantMx(
         dst=spell(dst.type), src=spell(src.type), exponents=spell(exponents.type), algorithm=algorithm, axis=axis
     )
+    for tile in (dst, exponents, maximum, scaling):
+        if tile is not None:
+            tile.require_writable()
     parts = execute(op, {"src": src.numpy()}, semantics, control)
     fmt = formats[dst.dtype]
     dst.store(parts["dst"] if fmt.bits == 4 else parts["dst"].view(dst.storage.dtype))

@@ -38,6 +38,41 @@ class Pad(Enum):
     MIN = "min"
 
 
+_PADS = (Pad.NULL, Pad.ZERO, Pad.MAX, Pad.MIN)  # in the order of the library's numbers
+CUSTOM_PAD = 1 << 32
+"""A padding value from here on is an element's own bits, in its low 32."""
+
+
+def read_pad(value: "str | int | Pad") -> Pad | int:
+    """Return a padding value: a member by name or number, or a pattern as the library writes it, 2**32 and up."""
+    if isinstance(value, Pad):
+        return value
+    text = str(value).strip()
+    try:
+        number = int(text, 0)
+    except ValueError:
+        return _named_pad(text)
+    if 0 <= number < len(_PADS):
+        return _PADS[number]
+    if CUSTOM_PAD <= number < 2 * CUSTOM_PAD:
+        return number
+    raise EncodingError(
+        f"padding value {value} is neither 0..{len(_PADS) - 1} nor 2**32 plus the bits of an element.",
+        hint="Write e.g. 0x13F800000 for fp32 1.0.",
+        source="pto-isa:PadValue",
+    )
+
+
+def _named_pad(text: str) -> Pad:
+    found: Pad = member(Pad, text, "padding value")
+    return found
+
+
+def write_pad(pad: Pad | int) -> str:
+    """Spell a padding value as PTO-AS does."""
+    return pad.value.capitalize() if isinstance(pad, Pad) else f"{pad:#011x}"
+
+
 LAYOUTS: dict[str, tuple[Order, Order]] = {
     "ND": (Order.ROW, Order.NONE),
     "DN": (Order.COL, Order.NONE),

@@ -30,7 +30,8 @@ class Tile:
         valid: valid rows and columns; by default the whole tile. None in a place leaves it to be set later.
         layout: ``ND``, ``DN``, ``NZ``, ``ZN``, ``ZZ`` or ``NN``.
         role: the buffer, e.g. ``Vec`` or ``Mat``.
-        pad: what TLOAD puts outside the valid region: ``null``, ``zero``, ``max``, ``min``.
+        pad: what TLOAD puts outside the valid region: ``null``, ``zero``, ``max``, ``min``, or 2**32 plus the bits
+            of an element.
         fractal: bytes of a box.
         name: how findings call the tile.
 
@@ -55,7 +56,7 @@ class Tile:
         valid: tuple[int | None, int | None] | None = None,
         layout: str = "ND",
         role: str | Role = Role.VEC,
-        pad: str = "null",
+        pad: str | int = "null",
         fractal: int | None = None,
         name: str = "",
     ) -> None:
@@ -97,7 +98,13 @@ class Tile:
 
     @classmethod
     def holding(
-        cls, array: npt.ArrayLike, *, dtype: str | None = None, layout: str = "ND", pad: str = "null", name: str = ""
+        cls,
+        array: npt.ArrayLike,
+        *,
+        dtype: str | None = None,
+        layout: str = "ND",
+        pad: str | int = "null",
+        name: str = "",
     ) -> "Tile":
         """Make the smallest legal tile without boxes whose valid region holds an array.
 
@@ -170,6 +177,13 @@ class Tile:
             return unpack(self._memory, self.dtype, self.type.rows * self.type.cols)
         return self._memory.view(element_dtype(self.type.format))
 
+    def require_writable(self) -> None:
+        """Refuse a tile over the memory of a read-only array as a destination."""
+        if not self._memory.flags.writeable:
+            raise ShapeError(
+                f"{self.label} lies on a read-only array and cannot be written.", hint="Make the tile from a copy."
+            )
+
     def array(self) -> Array:
         """Return the whole static tile, rows x cols: a view without boxes, else a copy."""
         if self.type.boxed:
@@ -185,6 +199,7 @@ class Tile:
 
     def write(self, values: npt.ArrayLike) -> None:
         """Replace the whole static tile by an array of its elements."""
+        self.require_writable()
         array = np.asarray(values)
         if array.shape != self.type.shape:
             raise ShapeError(f"{self.label} is {self.type.rows}x{self.type.cols}; got shape {array.shape}.")
@@ -196,6 +211,7 @@ class Tile:
 
     def store(self, values: npt.ArrayLike) -> None:
         """Replace the valid region; everything outside keeps its bits."""
+        self.require_writable()
         array = np.asarray(values)
         if array.shape != self.valid:
             raise ShapeError(f"{self.label} holds {self.valid[0]}x{self.valid[1]} valid elements; got {array.shape}.")
@@ -228,9 +244,12 @@ def _elements(values: Array, fmt: Format) -> Array:
 
 
 def pad_element(kind: TileType) -> Array:
-    """Return the element TLOAD fills a tile with: 0, the largest or the lowest value, infinite where there is one."""
+    """Return the element TLOAD fills a tile with: 0, an end of the range (infinite where there is one), or its bits."""
     fmt = kind.format
     own = element_dtype(fmt)
+    if not isinstance(kind.pad, Pad):
+        pattern = kind.pad & ((1 << min(kind.bits, 32)) - 1)
+        return np.asarray(pattern, dtype=f"uint{8 * own.itemsize}").view(own)
     if kind.pad in (Pad.NULL, Pad.ZERO):
         return np.zeros((), dtype=own)
     if fmt.inf_code is not None:

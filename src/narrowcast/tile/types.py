@@ -25,7 +25,9 @@ from narrowcast.tile.spelling import (
     member,
     order,
     read_dtype,
+    read_pad,
     write_dtype,
+    write_pad,
 )
 
 Array = npt.NDArray[Any]
@@ -62,7 +64,7 @@ class TileType:
         blocks: which index runs fastest from block to block.
         box: which index runs fastest inside a box; ``NONE`` for a tile without boxes.
         fractal: bytes of a box: 512 for operands, 1024 for accumulators, 32 for MX scales.
-        pad: what TLOAD puts outside the valid region.
+        pad: what TLOAD puts outside the valid region; an integer is 2**32 plus the bits of an element.
     """
 
     dtype: str
@@ -74,7 +76,7 @@ class TileType:
     blocks: Order = Order.ROW
     box: Order = Order.NONE
     fractal: int = 512
-    pad: Pad = Pad.NULL
+    pad: Pad | int = Pad.NULL
 
     @classmethod
     def of(
@@ -85,7 +87,7 @@ class TileType:
         *,
         layout: str = "ND",
         role: str | Role = Role.VEC,
-        pad: str | Pad = Pad.NULL,
+        pad: str | int | Pad = Pad.NULL,
         fractal: int | None = None,
     ) -> "TileType":
         """Build from a short layout name; the valid shape is the static one unless given."""
@@ -105,7 +107,7 @@ class TileType:
             blocks=blocks,
             box=box,
             fractal=default if fractal is None else fractal,
-            pad=pad if isinstance(pad, Pad) else member(Pad, pad, "padding value"),
+            pad=read_pad(pad),
         )
 
     @property
@@ -208,7 +210,7 @@ class TileType:
             BLOCK_TEXT[self.blocks],
             BOX_TEXT[self.box],
             str(self.fractal) if self.boxed else "None",
-            self.pad.value.capitalize(),
+            write_pad(self.pad),
         ]
         if (self.valid_rows, self.valid_cols) != self.shape:
             parts.append(f"valid={_dimension(self.valid_rows)}x{_dimension(self.valid_cols)}")
@@ -231,7 +233,6 @@ class TileType:
         return _read_parameters(found[1])
 
 
-_PAD_NUMBERS = {"0": "null", "1": "zero", "2": "max", "3": "min"}
 _POSITIONS = ("dtype", "rows", "cols", "blayout", "slayout", "fractal", "pad")
 _NAMES = (*_POSITIONS, "loc", "valid", "v_row", "v_col")
 
@@ -283,7 +284,7 @@ def _read_parameters(body: str) -> TileType:
         blocks=blocks,
         box=box,
         fractal=default if fractal.lower() == "none" else _number("fractal", fractal) or default,
-        pad=member(Pad, _PAD_NUMBERS.get(given.get("pad", "null"), given.get("pad", "null")), "padding value"),
+        pad=read_pad(given.get("pad", "null")),
     )
 
 
