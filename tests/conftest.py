@@ -8,6 +8,14 @@ KERNEL_MODULES = ("test_exact", "test_kernels", "test_cases", "test_properties")
 """Modules whose tests compare results of casts, by the start of their name; each path is tested with them."""
 
 
+def pytest_configure() -> None:
+    """Print in full: a width in the environment (pytest-xdist gives its workers one) would break lines.
+
+    Tests of narrow output set their own.
+    """
+    os.environ.pop("COLUMNS", None)
+
+
 def pytest_report_header() -> str:
     """Name the kernel level, so that a log says what it tested."""
     from narrowcast import kernels
@@ -20,3 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem.startswith(KERNEL_MODULES):
             item.add_marker(pytest.mark.kernels)
+
+
+@pytest.fixture(autouse=True)
+def _any_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the width of the terminal that runs the suite out of what commands print: xdist passes it to its workers."""
+    monkeypatch.delenv("COLUMNS", raising=False)
