@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from narrowcast.errors import ConstraintError
-from narrowcast.isa import Machine, SpecTile, assemble, disassemble, parse_words
+from narrowcast.isa import Machine, SpecTile, SpecTileType, assemble, disassemble, parse_words
 from narrowcast.tile import Tile, TileType
 
 WORKED = "9EB19181 00109023 00F00043 00401043 01002043 00310013 00195E13 00000001"
@@ -65,6 +65,38 @@ def test_conversion_between_layouts():
     result = machine.tiles[0].tile
     assert result.type.layout == "DN" and result.numpy().tolist() == [[7, 9]]
     assert result.storage[16] == 9
+
+
+@pytest.mark.parametrize(
+    ("layout", "places"),
+    [
+        ("ZN", {(0, 0): 0, (1, 0): 1, (0, 1): 16, (0, 32): 512, (16, 0): 1024}),
+        ("NZ", {(0, 1): 1, (1, 0): 32, (0, 32): 1024, (16, 0): 512}),
+    ],
+)
+def test_the_specifications_boxes(layout, places):
+    """Published offsets; ZN boxes have 16 rows of 32 bytes here, unlike the library's."""
+    text = (
+        f"BSTART.VEC TCVT, U8\nB.DATR {{ND2{layout}, U8, Null, EQ, Default, 0, 0}}\nB.DIM zero, 64, ->LB0\n"
+        "B.DIM zero, 32, ->LB1\nB.IOT T1, mask=1111, <last>, ->T<5>\nBSTOP\n"
+        f"BSTART.VEC TCVT, U8\nB.DATR {{{layout}2ND, U8, Null, EQ, Default, 0, 0}}\nB.DIM zero, 64, ->LB0\n"
+        "B.DIM zero, 32, ->LB1\nB.IOT T0, mask=1111, <last>, ->U<5>\nBSTOP"
+    )
+    values = np.random.default_rng(0).permutation(2048).reshape(32, 64).astype(np.uint8)
+    machine = run(text, {1: tile("u8", (32, 64), values)})
+    storage = machine.tiles[0].tile.storage
+    assert all(storage[at] == values[place] for place, at in places.items())
+    assert np.array_equal(machine.tiles[16].tile.numpy(), values)
+    given = tile("u8", (32, 64), values, layout=layout)
+    assert np.array_equal(given.tile.storage, storage) and np.array_equal(given.tile.numpy(), values)
+
+
+def test_boxes_of_packed_elements():
+    values = (np.arange(1024).reshape(16, 64) % 15).astype(np.uint8)
+    made = Tile.empty(SpecTileType.of("u4", (16, 64), layout="ZN"))
+    made.store(values)
+    assert made.type.offset(0, 63) == 1008 and made.storage[1008] == values[0, 63]
+    assert SpecTile.of(made).tile is made
 
 
 @pytest.mark.parametrize(("pad", "value", "defined"), [("Zero", 0, True), ("Max", 65535, True), ("Null", 0, False)])

@@ -3,7 +3,7 @@
 from narrowcast.isa.assembly import assemble, disassemble
 from narrowcast.isa.execution import Execution, run
 from narrowcast.isa.fields import Word, decode, encode, problems
-from narrowcast.isa.machine import Machine, SpecTile
+from narrowcast.isa.machine import Machine, SpecTile, SpecTileType
 from narrowcast.isa.program import Form, MemoryType, Operand, Statement, TileProgram
 from narrowcast.isa.stream import from_bytes, parse_words, to_bytes
 from narrowcast.isa.text import parse
@@ -16,6 +16,7 @@ __all__ = [
     "MemoryType",
     "Operand",
     "SpecTile",
+    "SpecTileType",
     "Statement",
     "TileProgram",
     "Word",

@@ -19,7 +19,7 @@ from narrowcast.tile import TCvt, TDequantScalar, Tile, TileType, TQuantScalar
 from narrowcast.tile.scalar import ONE
 from narrowcast.tile.spelling import Pad
 from narrowcast.tile.tile import element_dtype, pad_element
-from narrowcast.tile.types import Array
+from narrowcast.tile.types import BLOCK_BYTES, Array
 
 SPECIFICATION = Semantics("pto-spec")
 CONTROL = "Fault_BundleControl"
@@ -39,6 +39,19 @@ def fault(kind: str, message: str) -> ConstraintError:
     return ConstraintError(f"{kind}: {message}", code=kind, source="pto-spec:0.58.3")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SpecTileType(TileType):
+    """A tile type with the specification's boxes: in ZN, too, they have 16 rows of 32 bytes.
+
+    The library's ZN boxes have 32 bytes of rows and 16 columns; only for 16-bit elements are the two the same.
+    """
+
+    @property
+    def box_shape(self) -> tuple[int, int]:
+        """Rows and columns of a box."""
+        return (16, BLOCK_BYTES * 8 // self.bits) if self.layout == "ZN" else super().box_shape
+
+
 @dataclass
 class SpecTile:
     """A local tile of the machine: memory with a type, and which elements are defined."""
@@ -48,7 +61,16 @@ class SpecTile:
 
     @classmethod
     def of(cls, tile: Tile, everything: bool = False) -> "SpecTile":
-        """Wrap a tile whose valid region, or whole static region, is defined."""
+        """Wrap a tile whose valid region, or whole static region, is defined.
+
+        A ZN tile of another type is laid out again with the specification's boxes.
+        """
+        if tile.type.layout == "ZN" and not isinstance(tile.type, SpecTileType):
+            own = Tile.empty(
+                SpecTileType.of(tile.dtype, tile.type.shape, tile.valid, layout="ZN"), name=tile.name, check=False
+            )
+            own.write(tile.array())
+            tile = own
         defined = np.zeros(tile.type.shape, dtype=np.bool_)
         rows, cols = tile.type.shape if everything else tile.valid
         defined[:rows, :cols] = True
@@ -236,7 +258,7 @@ class Machine:
                 ALLOCATION,
                 f"size code {word.codes['SizeCode']} ({capacity} B) holds {rows} rows of {shape[2]} {dtype}.",
             )
-        return TileType.of(dtype, (rows, shape[2]), (shape[0], shape[1]), layout=layout)
+        return SpecTileType.of(dtype, (rows, shape[2]), (shape[0], shape[1]), layout=layout)
 
     def _slot(self, bundle: _Bundle) -> int:
         hand = bundle.bindings[0].codes["DstTile"]
@@ -250,7 +272,7 @@ class Machine:
         index = self._slot(bundle)
         tile = Tile.empty(kind, check=False)  # its tiles have capacities, not the library's 32-byte rows
         if pad is not None:
-            padded = TileType.of(kind.dtype, kind.shape, layout=kind.layout, pad=pad)
+            padded = SpecTileType.of(kind.dtype, kind.shape, layout=kind.layout, pad=pad)
             tile.write(np.full(kind.shape, pad_element(padded)))
         tile.store(values)
         self.tiles[index] = SpecTile.of(tile, everything=pad is not None)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -89,7 +89,7 @@ class TileType:
         role: str | Role = Role.VEC,
         pad: str | int | Pad = Pad.NULL,
         fractal: int | None = None,
-    ) -> "TileType":
+    ) -> Self:
         """Build from a short layout name; the valid shape is the static one unless given."""
         if layout.upper() not in LAYOUTS:
             raise unknown_name("tile layout", layout, LAYOUTS)
