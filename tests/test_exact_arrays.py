@@ -196,6 +196,8 @@ def test_ml_dtypes_arrays_are_values_and_codes() -> None:
     assert np.array_equal(nc.encode(small, "e4m3"), small.view(np.uint8))
     assert np.array_equal(nc.decode(small, "e4m3"), x)
     assert np.array_equal(nc.encode(small, "hif8"), nc.encode(x, "hif8"))
+    assert nc.formats[ml_dtypes.float8_e4m3fn] is nc.formats[small.dtype] is nc.formats["e4m3"]  # type: ignore[index]
+    assert np.array_equal(nc.decode(x.astype(">f2"), "fp16"), x)
 
 
 @pytest.mark.parametrize("name", ["s4", "u4", "e2m1", "e1m2"])
@@ -225,6 +227,10 @@ def test_flush_subnormals_keeps_the_sign() -> None:
     assert np.array_equal(out.view(np.uint16), np.float16([2.0**-14, 0.0, -0.0, np.inf]).view(np.uint16))
     specials = np.float32([np.nan, np.inf, -np.inf])
     assert np.array_equal(nc.flush_subnormals(specials, "fp32"), specials, equal_nan=True)
+    for dtype in (np.int8, ml_dtypes.int4):
+        integers = np.array([-8, 1, 0], dtype)
+        out = nc.flush_subnormals(integers, "e4m3")
+        assert out.dtype == dtype and out.tolist() == [-8, 1, 0] and out is not integers
 
 
 def test_floating_point_state_and_warnings_are_left_alone() -> None:

@@ -125,6 +125,7 @@ def test_codes_the_format_does_not_have(name: str, code: int) -> None:
         nc.decode(np.array([0, code]), name)
     with pytest.raises(errors.FormatError):
         nc.decode(np.array([0.5]), name)
+    assert nc.decode([], name).shape == (0,)
 
 
 def test_pack_and_unpack() -> None:

@@ -84,6 +84,16 @@ def test_malformed_file_is_refused_with_its_place(case: str, tmp_path: Path) -> 
     assert expected in str(caught.value)
 
 
+@pytest.mark.parametrize("length", [640, 640 + 65536])
+def test_a_header_length_that_looks_like_a_pickle(length: int) -> None:
+    """640 is 80 02 in bytes, as a pickle begins."""
+    header = json.dumps({"w": entry("U8", [1], 0, 1)}).encode().ljust(length)
+    raw = length.to_bytes(8, "little") + header + b"a"
+    assert list(parse_header(io.BytesIO(raw), "w.safetensors")[0]) == ["w"]
+    with pytest.raises(CheckpointError, match="pickle"):
+        parse_header(io.BytesIO(b"\x80\x02}q\x00" + bytes(60)), "w.safetensors")
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     try:

@@ -106,6 +106,15 @@ def test_the_documented_word_example() -> None:
     assert nc.vector.cast(ramp(256, np.float16), "s16", mask=np.uint64([8, 0])).nonzero()[0].tolist() == [3, 131]
 
 
+def test_a_list_of_a_full_and_an_empty_word() -> None:
+    """NumPy alone would read such a list as floats."""
+    x = ramp(130, np.float16)
+    assert nc.vector.cast(x, "s16", mask=[ONES, 0]).nonzero()[0].tolist() == [*range(64), 128, 129]
+    assert nc.vector.capi.Half2Int8(x, mask=(ONES, 0)).nonzero()[0].tolist() == [*range(32), 128, 129]
+    with pytest.raises(nc.ShapeError, match=r"below 2\*\*64"):
+        nc.vector.cast(x, "s16", mask=[2**64, 0])
+
+
 def test_wrong_masks_name_both_numbers() -> None:
     x = ramp(100)
     with pytest.raises(nc.ShapeError, match=r"mask has 99 elements.*the source has 100"):

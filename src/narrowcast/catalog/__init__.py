@@ -22,13 +22,13 @@ class Catalog(Mapping[str, Row], Generic[Row]):
         self._lookup = lookup
 
     def __getitem__(self, name: str) -> Row:
-        found = self._lookup.get(str(name).lower())
+        found = self._lookup.get(_spelled(name))
         if found is None:
             raise unknown_name(self._kind, name, self._rows, aliases=self._aliases)
         return self._rows[found]
 
     def __contains__(self, name: object) -> bool:
-        return str(name).lower() in self._lookup
+        return _spelled(name) in self._lookup
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -38,3 +38,8 @@ class Catalog(Mapping[str, Row], Generic[Row]):
 
     def __repr__(self) -> str:
         return f"<{self._kind} catalog: {', '.join(self._rows)}>"
+
+
+def _spelled(name: object) -> str:
+    """Spell a key; the scalar types of NumPy and ml_dtypes (``np.float16``) go by their name, as their dtypes do."""
+    return (name.__name__ if isinstance(name, type) and hasattr(name, "dtype") else str(name)).lower()

@@ -48,7 +48,15 @@ def named_inputs(op: Operation, inputs: Any) -> dict[str, Any]:
             f"{type(op).__name__} takes {', '.join(op.inputs)}; got {', '.join(sorted(map(str, given))) or 'nothing'}."
         )
     filled = dict.fromkeys(optional) | dict(inputs)
-    return {name: value if value is None else np.asarray(value) for name, value in filled.items()}
+    return {name: value if value is None else _array(value) for name, value in filled.items()}
+
+
+def _array(value: Any) -> Any:
+    """Return an array; of a list with an integer of 2**63 or more and a smaller one NumPy alone would make floats."""
+    array = np.asarray(value)
+    if array.dtype == np.float64 and isinstance(value, list | tuple) and all(type(word) is int for word in value):
+        return np.array(value, dtype=np.uint64 if min(value, default=0) >= 0 else object)
+    return array
 
 
 def execute(

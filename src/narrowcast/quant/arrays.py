@@ -37,7 +37,9 @@ def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
     if array.dtype == fmt.code_dtype and fmt.bits == fmt.code_bits:
         return array
     if fmt.ml_dtype is not None and array.dtype.name == fmt.ml_dtype:
-        return array.view(fmt.code_dtype)
+        return array.astype(array.dtype.newbyteorder("="), copy=False).view(fmt.code_dtype)
+    if isinstance(codes, list | tuple) and array.size == 0:
+        return array.astype(fmt.code_dtype)
     if array.dtype.kind not in "iu" or array.dtype.name in ("int4", "uint4"):
         raise FormatError(
             f"codes of {fmt.name} are unsigned integers ({fmt.code_dtype}), one per element; got dtype {array.dtype}.",
@@ -48,7 +50,8 @@ def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
         raise FormatError(
             f"code {int(array[first])} at index {list(first)} is outside 0..{fmt.code_mask} "
-            f"({fmt.name}, {fmt.bits} bits)."
+            f"({fmt.name}, {fmt.bits} bits).",
+            hint=f'Codes are bit patterns; encode(values, "{fmt.name}") makes them from values.',
         )
     return array.astype(fmt.code_dtype, copy=False)
 

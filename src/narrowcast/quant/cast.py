@@ -251,7 +251,7 @@ def flush_subnormals(values: npt.ArrayLike, format: str) -> Array:
     """Replace values below a format's smallest normal magnitude by zero of the same sign.
 
     Args:
-        values: float array of any shape.
+        values: array of any shape; integers are never subnormal.
         format: the floating-point format whose normal range decides.
 
     Returns:
@@ -270,6 +270,9 @@ def flush_subnormals(values: npt.ArrayLike, format: str) -> Array:
     if not isinstance(row, Magnitudes):
         raise FormatError(f"{row.name} is an integer format; it has no subnormals.")
     array = as_values(values)
+    held = source_name(array.dtype)
+    if held is not None and formats[held].is_integer:
+        return array.copy()
     small = np.abs(array) < np.asarray(row.min_normal, dtype=array.dtype if array.dtype.kind == "f" else np.float32)
     flushed: Array = np.where(small, np.copysign(np.zeros((), dtype=array.dtype), array), array)
     return flushed

@@ -102,6 +102,7 @@ def quantize(
         scales = scale_of(percentile_absmax(array, blocks, percentile), target)
     else:
         scales = scale_of(extremes, target)
+    _check_scales(scales, extremes)
     if offset is not None:
         assert isinstance(row, IntFormat)
         offsets = _given_offset(offset, blocks.grid(array.shape), row)
@@ -190,6 +191,16 @@ def _check_method(method: str, symmetric: bool, given: bool) -> None:
     if method != "absmax" and (given or not symmetric):
         what = "a given scale" if given else "asymmetric quantization"
         raise FormatError(f"method {method!r} does not apply to {what}.", hint="Leave method at its default.")
+
+
+def _check_scales(scales: Array, extremes: Array) -> None:
+    beyond = np.isinf(scales)
+    if beyond.any():
+        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(beyond)), beyond.shape))
+        raise FormatError(
+            f"block {list(first)} has values up to {float(extremes[first]):g}: its scale would be beyond fp32.",
+            hint="Multiply the data by a power of two first, and the result by its inverse.",
+        )
 
 
 def _check_no_negative(array: Array, row: Format) -> None:

@@ -41,7 +41,7 @@ def absmax(array: Array, blocks: Blocks, nonfinite: str) -> Array:
         if has_nan or has_infinity:
             _refuse_nonfinite(array, nonfinite)
         return largest.reshape(blocks.grid(array.shape))
-    dtype = "float64" if array.dtype.name in ("float64", "int32", "uint32", "int64", "uint64") else "float32"
+    dtype = _wide_enough(array)
     result = np.zeros(blocks.grid(array.shape), dtype=dtype)
     for elements, where in blocks.slabs(array.shape):
         part = array[elements]
@@ -57,6 +57,11 @@ def absmax(array: Array, blocks: Blocks, nonfinite: str) -> Array:
             found = np.maximum(high, -low)
         result[where] = np.maximum(result[where], found) if not blocks.shape else found
     return result
+
+
+def _wide_enough(array: Array) -> str:
+    """fp32 holds fp32, fp16, bf16 and integers up to 16 bits."""
+    return "float64" if array.dtype.name in ("float64", "int32", "uint32", "int64", "uint64") else "float32"
 
 
 def _extremes(part: Array, blocks: Blocks) -> tuple[Array, Array]:
@@ -75,9 +80,9 @@ def _refuse_nonfinite(array: Array, policy: str) -> None:
 
 
 def scale_of(maximum: Array, denominator: float) -> Array:
-    """``maximum / denominator`` in fp32, never zero: 2**-23 for an all-zero block."""
+    """``maximum / denominator`` in fp32, never zero: 2**-23 for an all-zero block; infinite beyond fp32."""
     wide = maximum / maximum.dtype.type(denominator)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         scale = np.maximum(np.asarray(wide, dtype=np.float32), _SMALLEST)
     return np.where(maximum == 0, ZERO_BLOCK_SCALE, scale)
 
@@ -87,29 +92,34 @@ def asymmetric_parameters(array: Array, blocks: Blocks, row: IntFormat) -> tuple
 
     Formula: ``scale = (max - min) / (qmax - qmin)``, ``offset = rint(-min / scale) + qmin``.
     """
-    grid = blocks.grid(array.shape)
-    high, low = np.zeros(grid, dtype=np.float32), np.zeros(grid, dtype=np.float32)
+    grid, dtype = blocks.grid(array.shape), _wide_enough(array)
+    high, low = np.zeros(grid, dtype), np.zeros(grid, dtype)
     for elements, where in blocks.slabs(array.shape):
-        part = array[elements].astype(np.float32)
+        part = array[elements].astype(dtype)
         if part.size == 0:
             continue
         part[~np.isfinite(part)] = 0
         top, bottom = _extremes(part, blocks)
         high[where] = np.maximum(high[where], top)
         low[where] = np.minimum(low[where], bottom)
-    scale = scale_of(high - low, float(row.max - row.min))
+    with np.errstate(over="ignore"):
+        span = high - low
+    if np.isinf(span).any():
+        span = high.astype(np.float64) - low.astype(np.float64)
+    scale = scale_of(span, float(row.max - row.min))
     offset = np.rint(-low / scale) + row.min
     return scale, np.clip(offset, row.min, row.max).astype(np.int32)
 
 
 def percentile_absmax(array: Array, blocks: Blocks, percentile: float) -> Array:
-    """Percentile of the finite magnitudes of each block, linear between ranks, float32."""
+    """Percentile of the finite magnitudes of each block, linear between ranks."""
     if not 0 < percentile <= 100:
         raise FormatError(f"percentile {percentile} is outside (0, 100].")
-    result = np.zeros(blocks.grid(array.shape), dtype=np.float32)
+    dtype = _wide_enough(array)
+    result = np.zeros(blocks.grid(array.shape), dtype)
     for index in np.ndindex(result.shape):
         part = array[_element_slices(index, blocks, array.shape)]
-        magnitude = np.abs(part[np.isfinite(part)]).astype(np.float32)
+        magnitude = np.abs(part[np.isfinite(part)].astype(dtype))
         result[index] = np.percentile(magnitude, percentile) if magnitude.size else 0.0
     return result
 
@@ -138,7 +148,8 @@ def search_mse(array: Array, blocks: Blocks, start: Array, values: Callable[[Arr
         for elements, where in blocks.slabs(array.shape):
             part = array[elements]
             back = values(part, candidate[where]) * blocks.expand(candidate[where], part.shape)
-            squared = np.square(np.where(np.isfinite(part), part - back, 0).astype(np.float32))
+            difference = np.subtract(part, back, where=np.isfinite(part), out=np.zeros(part.shape))
+            squared = np.square(difference)
             total = blocks.reduce(squared, np.add)
             error[where] = error[where] + total if not blocks.shape else total
         better = error < best_error
