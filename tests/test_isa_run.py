@@ -81,6 +81,8 @@ CODES = {"s": np.ones((4, 32), np.int8)}
         (LOAD + LOAD, CODES, "line 2, column 1: tload: %a is defined already"),
         (LOAD, {"s": np.ones((4, 31), np.int8)}, "%s has shape (4, 31)"),
         (LOAD, {"s": np.ones((4, 32), np.float32)}, "%s holds float32"),
+        (LOAD.replace("i8", "u8"), {"s": np.ones((4, 32), np.int8)}, "%s holds int8, and its type here says u8"),
+        (LOAD.replace("i8", "f32"), {"s": np.ones((4, 32), np.int32)}, "%s holds int32, and its type here says fp32"),
         (LOAD, {**CODES, "t": np.ones(1)}, "no memory t (it has: s)"),
         (
             LOAD + "%b = pto.tmov %a : !pto.tile<i16, 4, 32> -> !pto.tile<i8, 4, 32>",
@@ -101,7 +103,7 @@ CODES = {"s": np.ones((4, 32), np.int8)}
         (
             "%a = pto.tload %s : !pto.memref<i8, 4, 30> -> !pto.tile<i8, 4, 30>",
             {"s": np.ones((4, 30), np.int8)},
-            "TILE-02",
+            "line 1, column 1: %a violates 1 rule: TILE-02 %a: a row of 30 s8 elements",
         ),
         (
             LOAD + "%b = pto.tmov %a : !pto.tile<i8, 4, 32> -> !pto.tile<i8, 4, 64>",
@@ -116,6 +118,18 @@ def test_bad_programs_name_the_place(text, arrays, says):
     assert says in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     assert isinstance(caught.value, EncodingError | ConstraintError | ShapeError | NarrowcastError)
+
+
+def test_byte_order_and_codes():
+    text = (
+        "%a = pto.tload %x : !pto.memref<f32, 1, 8> -> !pto.tile<f32, 1, 8>\n"
+        "pto.tstore %a, %y : (!pto.tile<f32, 1, 8>, !pto.memref<f32, 1, 8>) -> ()\n"
+    )
+    values = np.arange(8, dtype=np.float32)[None]
+    for same in (values, values.astype(">f4"), values.view(np.uint32), values.view("V4")):
+        assert np.array_equal(run(parse(text), {"x": same}).arrays["y"], values)
+    swapped = np.zeros((1, 8), ">f4")
+    assert np.array_equal(run(parse(text), {"x": values, "y": swapped}).arrays["y"], values)
 
 
 def test_packed_memory():

@@ -1,7 +1,7 @@
 """Run a tile program on arrays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from narrowcast.errors import EncodingError, NarrowcastError, ShapeError
 from narrowcast.isa.bundle import at
 from narrowcast.isa.program import Form, MemoryType, Operand, Statement, TileProgram
 from narrowcast.operation import Control, Finding, Semantics
+from narrowcast.operation.findings import refuse
 from narrowcast.tile import GlobalTensor, Program, Tile, TileType, tcvt, tdequant, tload, tmov, tquant, tstore
 from narrowcast.tile.events import RecordEvent
 from narrowcast.tile.spelling import Order
@@ -84,7 +85,9 @@ class _Run:
             return existing
         if not statement.result_types or not isinstance(statement.result_types[0], TileType):
             raise _here(statement, operand, f"{operand} has no tile type.")
-        tile = Tile.empty(statement.result_types[0], name=str(operand))
+        kind = statement.result_types[0]
+        refuse((replace(finding, place=str(operand)) for finding in kind.rules()), str(operand))
+        tile = Tile.empty(kind, name=str(operand))
         self.tiles[operand.name] = tile
         return tile
 
@@ -181,9 +184,12 @@ def _offset(statement: Statement, operand: Operand) -> tuple[int, int]:
 
 def _fit(statement: Statement, operand: Operand, kind: MemoryType, array: Array) -> Array:
     """View an array as its memory type says; a vector may stand for one column or one row."""
-    own = element_dtype(TileType.of(kind.dtype, (1, 1)).format)
+    row = TileType.of(kind.dtype, (1, 1)).format
+    own = element_dtype(row)
     sizes = kind.dims
-    if own.itemsize != array.dtype.itemsize or (array.dtype != own and array.dtype.kind in "f" and own.kind in "iu"):
+    # Codes stand for elements; a type that .npy files have no name for comes back as bytes of its size.
+    legal = array.dtype in (own, np.dtype(row.code_dtype)) or array.dtype == np.dtype((np.void, own.itemsize))
+    if not legal:
         raise _here(statement, operand, f"{operand} holds {array.dtype}, and its type here says {kind.dtype}.")
     if TileType.of(kind.dtype, (1, 1)).bits == 4 and sizes[-1] is not None:
         sizes = (*sizes[:-1], (sizes[-1] + 1) // 2)
@@ -202,6 +208,11 @@ def _blank(statement: Statement, operand: Operand, kind: Any) -> Array:
     if row.bits == 4:
         shape[-1] = (shape[-1] + 1) // 2
     return np.zeros(shape, dtype=element_dtype(row.format))
+
+
+def _native(value: Any) -> Array:
+    array = np.asarray(value)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def run(
@@ -238,7 +249,7 @@ def run(
         >>> run(parse(text), {"a": np.ones((2, 8), np.float32)}).arrays["b"].sum().item()
         16.0
     """
-    state = _Run({name: np.asarray(value) for name, value in arrays.items()}, semantics or Semantics(), control)
+    state = _Run({name: _native(value) for name, value in arrays.items()}, semantics or Semantics(), control)
     unused = [name for name in state.arrays if name not in (*program.inputs, *program.outputs)]
     if unused:
         known = ", ".join(dict.fromkeys((*program.inputs, *program.outputs))) or "none"
