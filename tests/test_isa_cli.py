@@ -163,10 +163,16 @@ def test_asm_and_disasm(files, capsys, tmp_path):
     assert (tmp_path / "again.bin").read_bytes() == (tmp_path / "words.bin").read_bytes()
     capsys.readouterr()
     assert main(["asm", "bundle.txt", "--json"]) == 0
-    words = json.loads(capsys.readouterr().out)["words"]
+    form = json.loads(capsys.readouterr().out)
+    words = form["words"]
+    assert form["assumed"] is True
     assert words[0] == {"value": "90011181", "bits": 32, "text": "BSTART.TLOAD S16"}
     assert main(["disasm", "--words", "9EB19181", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["words"][0]["fields"] == {"DataType": 19, "Mode": 3, "Function": 11}
+    form = json.loads(capsys.readouterr().out)
+    assert form["words"][0]["fields"] == {"DataType": 19, "Mode": 3, "Function": 11}
+    assert form["assumed"] is False
+    assert main(["disasm", "--words", "9EB19181 08104E13 00395E13 00000001", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["assumed"] is True
 
 
 @pytest.mark.parametrize(

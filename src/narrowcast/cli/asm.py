@@ -12,7 +12,7 @@ EPILOG = examples(
     "narrowcast asm prog.pto -o words.bin",
     "narrowcast asm bundle.txt --json",
     after="Reads PTO-AS (%d = pto.tdequant ...) or bundle text (BSTART.SFU TDEQUANT, S8). JSON keys: words (value "
-    "bits text) output.",
+    "bits text) assumed (the form with parameter tiles, whose bits no public source gives) output.",
 )
 
 
@@ -26,6 +26,7 @@ def asm(
 ) -> None:
     """Assemble a tile program into bundle words."""
     from narrowcast.isa import assemble, to_bytes
+    from narrowcast.isa.assembly import rests_on_assumption
     from narrowcast.isa.bundle import print_word
     from narrowcast.isa.reading import read_text
     from narrowcast.storage.atomic import atomic_output
@@ -36,7 +37,8 @@ def asm(
             file.write(to_bytes(words))
     if json:
         rows = [{"value": str(word), "bits": word.bits, "text": print_word(word)} for word in words]
-        print_json({"words": rows, "output": None if output is None else str(output)})
+        written = None if output is None else str(output)
+        print_json({"words": rows, "assumed": rests_on_assumption(words), "output": written})
         return
     if output is not None:
         print(f"wrote {output}: {len(words)} words, {len(to_bytes(words))} bytes")

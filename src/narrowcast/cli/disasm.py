@@ -10,7 +10,8 @@ from narrowcast.cli.terminal import examples, print_json
 EPILOG = examples(
     "narrowcast disasm words.bin",
     "narrowcast disasm --words '9EB19181 00109023 00F00043 00000001'",
-    after="The text assembles to the same words. JSON keys: words (value bits text fields).",
+    after="The text assembles to the same words. JSON keys: words (value bits text fields) assumed (the form with "
+    "parameter tiles, whose bits no public source gives).",
 )
 
 
@@ -21,6 +22,7 @@ def disasm(
 ) -> None:
     """Disassemble bundle words."""
     from narrowcast.isa import disassemble, from_bytes, parse_words
+    from narrowcast.isa.assembly import rests_on_assumption
     from narrowcast.isa.bundle import print_word
 
     if (source is None) == (words is None):
@@ -31,6 +33,6 @@ def disasm(
             {"value": str(word), "bits": word.bits, "text": print_word(word), "fields": dict(word.codes)}
             for word in found
         ]
-        print_json({"words": rows})
+        print_json({"words": rows, "assumed": rests_on_assumption(found)})
         return
     print(disassemble(found), end="")

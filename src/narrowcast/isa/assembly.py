@@ -59,7 +59,6 @@ class _Lowering:
         self.index: dict[str, int] = {}
         self.types: dict[str, TileType] = {}
         self.registers: dict[str, str] = {}
-        self.assumed = False
 
     def statement(self, statement: Statement) -> None:
         getattr(self, f"_{statement.op}")(statement)
@@ -183,19 +182,33 @@ class _Lowering:
         sources = [self._source(statement, i) for i in range(len(statement.sources))]
         before = self.types[statement.sources[0].name]
         kind = self._define(statement)
-        self.assumed = True
         self._start(name, before.dtype)
         self._datr(kind.dtype, RMode="RNE", Sat=int(name == "TQUANT"))
         self._dims(kind)
         self._bind(sources, statement.results[0])
 
 
-def lower(program: TileProgram) -> tuple[list[Word], bool]:
-    """Return a program's words, and whether any rests on the assumed form with parameter tiles."""
+def lower(program: TileProgram) -> list[Word]:
+    """Return a program's words."""
     lowering = _Lowering()
     for statement in program.statements:
         lowering.statement(statement)
-    return lowering.words, lowering.assumed
+    return lowering.words
+
+
+_PARAMETER_TILES = frozenset(instructions[name].selector for name in ("TDEQUANT", "TQUANT"))
+
+
+def rests_on_assumption(words: Iterable[Word]) -> bool:
+    """Whether a TDEQUANT or TQUANT has more than one source tile: that form has no published bits."""
+    selector, sources = None, 0
+    for word in words:
+        if word.row.mnemonic.startswith("BSTART."):
+            selector, sources = (word.selector if word.row.name == "BSTART.TEPL" else None), 0
+        sources += sum(name in word.codes for name in ("SrcTile0", "SrcTile1"))
+        if selector in _PARAMETER_TILES and sources > 1:
+            return True
+    return False
 
 
 def assemble(source: str | TileProgram) -> list[Word]:
@@ -228,8 +241,8 @@ def assemble(source: str | TileProgram) -> list[Word]:
         if lines and is_bundle_line(lines[0]):
             return parse_bundle(source)
         source = parse(source)
-    words, assumed = lower(source)
-    if assumed:
+    words = lower(source)
+    if rests_on_assumption(words):
         warnings.warn(
             "The encoding of TDEQUANT and TQUANT with parameter tiles is inferred: the page gives the operands "
             "dst, src, scale, offset and no bits [pto-isa:TDEQUANT, encoding].",
