@@ -111,6 +111,9 @@ def test_compressed_tensors(scheme: str, fmt: str, source: str, tensor: str) -> 
     # Row 14 of gate_proj holds 3e38, where the library's own scale code overflows.
     keep = np.arange(x.shape[0]) != (14 if tensor == "gate_proj" else -1)
     assert np.array_equal(q.scale[keep], arrays[f"{prefix}/weight_scale"][keep])
+    observed = arrays[f"{prefix}/observer_scale"]
+    observed = observed if source == "f32" else observed.view(ml_dtypes.bfloat16)
+    assert np.array_equal(np.ldexp(np.float32(1), q.scale[keep].astype(int) - 127), observed[keep].astype(np.float32))
     codes = nc.pack(q.codes, fmt) if fmt == "e2m1" else q.codes
     want = arrays[f"{prefix}/weight_packed" if fmt == "e2m1" else f"{prefix}/weight"]
     assert np.array_equal(codes[keep], want[keep]), first_differences(codes[keep], want[keep], codes[keep])
@@ -124,7 +127,10 @@ def test_gpt_oss_blocks() -> None:
     codes = nc.unpack(packed, "e2m1").reshape(*packed.shape[:2], -1)
     record = nc.quant.Record(rule="stored", rounding="rn", saturate=True)
     q = nc.QTensor(codes, "e2m1", scale, None, nc.Blocks((1, 32)), record, scale_format="e8m0")
-    np.testing.assert_array_equal(nc.mx.dequantize(q), arrays["gptoss/dequantized_f32"].swapaxes(-1, -2))
+    real = nc.mx.dequantize(q)
+    np.testing.assert_array_equal(real, arrays["gptoss/dequantized_f32"].swapaxes(-1, -2))
+    as_bf16 = arrays["gptoss/dequantized_bf16"].view(ml_dtypes.bfloat16).swapaxes(-1, -2)
+    np.testing.assert_array_equal(real.astype(ml_dtypes.bfloat16), as_bf16)
 
 
 @pytest.mark.parametrize("size", ["full", "partial"])
@@ -142,4 +148,5 @@ def test_square_blocks_of_deepseek(size: str) -> None:
     real = q.dequantize()
     np.testing.assert_array_equal(real, arrays[f"deepseek/{size}/ct_dequant_f32"])
     as_bf16 = real.astype(ml_dtypes.bfloat16).view(np.uint16)
-    np.testing.assert_array_equal(as_bf16, arrays[f"deepseek/{size}/msmodelslim_dequant"])
+    for library in ("msmodelslim_dequant", "ct_dequant_bf16"):
+        np.testing.assert_array_equal(as_bf16, arrays[f"deepseek/{size}/{library}"], err_msg=library)
