@@ -128,3 +128,14 @@ def test_empty_and_single_values() -> None:
     assert nc.quantize(np.float32([]), "s8").codes.shape == (0,)
     assert nc.quantize(np.zeros((0, 4), np.float32), "s8", nc.Blocks.per_row).scale.shape == (0, 1)
     assert nc.quantize(3.0, "s8").codes == 127
+
+
+def test_blocks_are_a_shape_however_spelled() -> None:
+    x = np.arange(64, dtype=np.float32).reshape(2, 32)
+    for spelled in ((1, 32), [1, 32], np.array([1, 32]), nc.Blocks((1, np.int64(32))), nc.Blocks([1, 32])):  # type: ignore[arg-type]
+        q = nc.quantize(x, "s8", blocks=spelled)  # type: ignore[arg-type]
+        assert q.blocks == nc.Blocks((1, 32)) and hash(q.blocks) == hash(nc.Blocks((1, 32)))
+    assert nc.Blocks(32) == nc.Blocks((32,))  # type: ignore[arg-type]
+    for wrong in ((0,), (1.5,), (True,), "32", (1, "x")):
+        with pytest.raises(nc.ShapeError, match="positive integers"):
+            nc.Blocks(wrong)  # type: ignore[arg-type]

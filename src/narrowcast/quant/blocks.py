@@ -1,6 +1,6 @@
 """Granularity: which elements share a scale."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -35,9 +35,19 @@ class Blocks:
     per_row: ClassVar["Blocks"]
 
     def __post_init__(self) -> None:
-        for size in self.shape:
-            if size is not None and (not isinstance(size, int) or size < 1):
-                raise ShapeError(f"block shape {self.shape}: sizes are positive integers, or None for the whole axis.")
+        sizes = tuple(self.shape) if isinstance(self.shape, Iterable) else (self.shape,)
+        for size in sizes:
+            if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+                raise ShapeError(
+                    f"block shape {self.shape}: sizes are positive integers, or None for the whole axis.",
+                    hint="E.g. Blocks.per_row, Blocks((1, 32)), Blocks((128, 128)).",
+                )
+        object.__setattr__(self, "shape", tuple(None if size is None else int(size) for size in sizes))
+
+    @classmethod
+    def of(cls, blocks: "Blocks | Sequence[int | None]") -> "Blocks":
+        """Return blocks as they are, or those of a shape."""
+        return blocks if isinstance(blocks, Blocks) else cls(tuple(blocks))
 
     @classmethod
     def per_channel(cls, axis: int, ndim: int) -> Self:

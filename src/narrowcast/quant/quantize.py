@@ -1,5 +1,6 @@
 """Scales from data, then codes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ NONFINITE_POLICIES = ("error", "saturate", "keep")
 def quantize(
     x: npt.ArrayLike,
     format: str,
-    blocks: Blocks = Blocks.per_tensor,
+    blocks: Blocks | Sequence[int | None] = Blocks.per_tensor,
     scale: npt.ArrayLike | None = None,
     offset: npt.ArrayLike | None = None,
     *,
@@ -51,7 +52,8 @@ def quantize(
     Args:
         x: float or integer array of any shape.
         format: target format name or alias.
-        blocks: which elements share a scale; ``Blocks.per_tensor``, ``Blocks.per_row``, ``Blocks((1, 32))``...
+        blocks: which elements share a scale: ``Blocks.per_tensor``, ``Blocks.per_row``, ``Blocks((1, 32))`` or just
+            the shape, ``(1, 32)``.
         scale: float32 scales, positive and finite, broadcastable to ``blocks.grid(x.shape)``; None: from the data.
         offset: integers in the format's range (integer formats only); None: 0, or from the data when asymmetric.
         symmetric: False takes scale and offset from each block's minimum and maximum (integer formats only);
@@ -81,6 +83,7 @@ def quantize(
     """
     row = formats[format]
     array = as_values(x)
+    blocks = Blocks.of(blocks)
     _check(method, METHODS, "scale method")
     _check(nonfinite, NONFINITE_POLICIES, "non-finite policy")
     mode = row.default_rounding if rounding is None else resolve_rounding(rounding)
