@@ -67,6 +67,7 @@ def workloads(size: int, threads: int) -> list[Workload]:
         *(_requant(size, mode, True, limits) for mode in ("QF32_2_BF16", "QF322F16")),
         _requant_fractals(size, limits),
         _product(size),
+        *(_summary(x, exponents, limits) for exponents in (False, True)),
     ]
 
 
@@ -100,6 +101,9 @@ class _Limits:
         unsigned = codes.reshape(-1).view(f"uint{8 * codes.dtype.itemsize}")
         kernel = self._native.limit_1to4 if codes.dtype.itemsize == 1 else self._native.limit_2to4
         return lambda: kernel(unsigned, self._out[4].view(np.float32), self._threads)
+
+    def read(self) -> Call | None:
+        return None if self._native is None else lambda: self._native.limit_read(self._x, self._threads)
 
     def bytes_only(self, kernel: str, source: Array, out: Array) -> Call | None:
         if self._native is None:
@@ -284,6 +288,22 @@ def _product(size: int) -> Workload:
         return np.array_equal(nc.cube.mmad(a, b)[some], a[some].astype(np.int64) @ b.astype(np.int64))
 
     return Workload("Mmad s8, K = 256", lambda: nc.cube.mmad(a, b), lambda: np.matmul(left, right, out=out), check)
+
+
+def _summary(x: Array, exponents: bool, limits: _Limits) -> Workload:
+    """One pass for sums, extremes and counts; the limit reads the array and writes nothing."""
+
+    def check() -> bool:
+        some = x[:SAMPLE]
+        found, wide = kernels.summarize(some, exponents), some.astype(np.float64)
+        sums = np.isclose((found.total, found.total_square), (wide.sum(), np.square(wide).sum()), rtol=1e-9)
+        exact = [found.minimum, found.maximum, found.zeros] == [some.min(), some.max(), np.count_nonzero(some == 0)]
+        fields = np.bincount((some.view(np.uint32) >> 23) & 255, minlength=256)
+        counted = found.exponents is None or np.array_equal(found.exponents, fields)
+        return bool(sums.all() and exact and counted and exponents == (found.exponents is not None))
+
+    name = "statistics with exponents" if exponents else "statistics"
+    return Workload(name, lambda: kernels.summarize(x, exponents), limits.read(), check)
 
 
 def _pack(size: int, limits: _Limits) -> Workload:

@@ -221,6 +221,11 @@ def test_healthy_tensors_of_every_shape() -> None:
         assert nc.diagnose(x, to="s8") == [] or x.size == 1
     for dtype in (np.float16, np.float64, ml_dtypes.bfloat16):
         assert nc.diagnose(X.astype(dtype), to="hif8") == []
+    for empty in (np.zeros((0, 4), np.float32), np.zeros((4, 0), np.float32)):
+        assert nc.diagnose(empty, to="s8") == []
+    assert nc.diagnose(X, to="fp32") == [] == nc.diagnose(np.arange(-99, 100), to="s8")
+    q = nc.quantize(X, "s8")
+    assert [f.rule for f in nc.diagnose(X, codes=q.codes, to="s8", scale=q.scale, columns=40)] == ["PIT-08"]
     q = nc.quantize(X, "e4m3", nc.Blocks((4, 16)))
     assert nc.diagnose(X, q) == []
 
@@ -241,6 +246,14 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"x": X, "chain": ["bf17"]}, nc.UnknownNameError, "bf16"),
     ({"x": X, "updates": np.ones((3, 3))}, nc.ShapeError, "updates have shape"),
     ({"x": np.array(["a"]), "to": "s8"}, nc.FormatError, "give numbers"),
+    ({"x": np.array([1j]), "to": "s8"}, nc.FormatError, "give numbers"),
+    ({"x": X, "to": "s8", "columns": 20}, nc.FormatError, "columns describes codes, and none are given"),
+    ({"x": X, "to": "s4", "packed": True}, nc.FormatError, "packed describes codes"),
+    ({"x": X[:, :20], "codes": np.zeros(X.shape, np.int8), "to": "s8", "columns": 30}, nc.ShapeError, "values have 20"),
+    ({"codes": np.zeros(4, np.uint8), "to": "s8", "packed": True}, nc.FormatError, "s8 codes are not packed"),
+    ({"codes": np.array([300]), "to": "s4", "packed": True}, nc.FormatError, "packed codes are bytes"),
+    ({"codes": np.int8(3), "to": "s8", "columns": 1}, nc.ShapeError, "the codes have 0"),
+    ({"x": X, "to": "s8", "scale": np.ones((2, 1, 1))}, nc.ShapeError, "shape"),
 ]
 
 

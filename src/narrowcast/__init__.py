@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         UnverifiedWarning,
     )
     from narrowcast.insight.diagnosis import diagnose
+    from narrowcast.insight.percentiles import percentiles
     from narrowcast.operation import Audit, CastOp, Control, Finding, Semantics, execute, from_json, to_json
     from narrowcast.operation.audit import audit
     from narrowcast.quant import (
@@ -57,6 +58,7 @@ _HOMES = {
     "narrowcast.catalog.switches": "switches",
     "narrowcast.errors": _ERRORS,
     "narrowcast.insight.diagnosis": "diagnose",
+    "narrowcast.insight.percentiles": "percentiles",
     "narrowcast.operation": "Audit CastOp Control Finding Semantics audit execute from_json to_json",
     "narrowcast.quant": "Blocks Cast QTensor decode dequantize encode flush_subnormals pack quantize round_to unpack",
 }
@@ -100,6 +102,7 @@ __all__ = [
     "layout",
     "mx",
     "pack",
+    "percentiles",
     "plan",
     "quantize",
     "round_to",

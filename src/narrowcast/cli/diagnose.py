@@ -66,10 +66,19 @@ def diagnose(
             file.write(diagnosis_page(found, path).encode())
     if json:
         quality = None if found.case is None or found.case.values is None else found.case.quality.to_json()
-        print_json({"path": path, "quality": quality, "findings": [f.to_json() for f in found.findings]})
+        print_json(
+            {
+                "path": path,
+                "values": found.statistics(),
+                "quality": quality,
+                "findings": [f.to_json() for f in found.findings],
+            }
+        )
     else:
         if found.summary is not None:
             _print_summary(found.summary)
+        if found.percentiles:
+            line("", "magnitudes: " + ", ".join(f"{q:g}% {value:.6g}" for q, value in found.percentiles.items()))
         if found.case is not None and found.case.values is not None:
             line("now", f"{found.case.format}: {found.case.quality}")
             print()

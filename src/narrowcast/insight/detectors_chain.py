@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from narrowcast.catalog.formats import formats
-from narrowcast.insight.detection import Array, Detection, first_index
-from narrowcast.insight.quantized_case import quality
+from narrowcast.insight.case_facts import QualityTally
+from narrowcast.insight.detection import Array, Detection
+from narrowcast.insight.quantized_case import SAMPLE
+from narrowcast.insight.slabs import Count, sample_places, slabs
 from narrowcast.quant import Cast
 from narrowcast.quant.scales import denominator_of, scale_of
 
 STAGNANT_SHARE = 0.5
 GROWTH_DB = 1.0
+UPDATES = 64  # equal ones, to see how far they get
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,12 @@ class ChainStep:
     scale: float | None = None
 
     def apply(self, values: Array) -> Array:
-        """Cast and come back."""
+        """Cast and come back; the step has its scale."""
+        assert self.scale is not None
         row = formats[self.to]
-        scale = self.scale
-        if scale is None:
-            scale = 1.0
-            if row.bits <= 8:
-                finite = np.abs(values[np.isfinite(values)])
-                scale = float(scale_of(np.asarray(finite.max(initial=0.0), np.float32), denominator_of(row, "qmax")))
         cast = Cast(None, row.name, self.rounding, True, "keep" if row.nan_code is not None else "zero")
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(cast.round_to(np.asarray(values / scale)), np.float64) * scale
+            return np.asarray(cast.round_to(np.asarray(values / self.scale)), np.float64) * self.scale
 
 
 def chain_of(steps: Sequence[Any]) -> tuple[ChainStep, ...]:
@@ -52,12 +50,29 @@ def chain_of(steps: Sequence[Any]) -> tuple[ChainStep, ...]:
     return tuple(ChainStep(formats[s.to].name, s.rounding, s.scale) for s in found)
 
 
-def run_chain(values: Array, steps: Sequence[ChainStep]) -> list[Array]:
-    """Give the values after every step."""
-    found, now = [], values.astype(np.float64)
+def with_scales(values: Array, steps: Sequence[ChainStep]) -> tuple[ChainStep, ...]:
+    """Give every step its scale, which for a narrow format depends on all values that reach it."""
+    found: list[ChainStep] = []
     for step in steps:
-        now = step.apply(now)
-        found.append(now)
+        scale = step.scale
+        row = formats[step.to]
+        if scale is None and row.bits > 8:
+            scale = 1.0
+        elif scale is None:
+            largest = 0.0
+            for slab in slabs(values.shape):
+                part = run_chain(np.asarray(values[slab.where], np.float64), found)[-1]
+                largest = max(largest, float(np.abs(part[np.isfinite(part)]).max(initial=0.0)))
+            scale = float(scale_of(np.asarray(largest, np.float32), denominator_of(row, "qmax")))
+        found.append(replace(step, scale=scale))
+    return tuple(found)
+
+
+def run_chain(values: Array, steps: Sequence[ChainStep]) -> list[Array]:
+    """Give the values before the first step and after every step."""
+    found = [values]
+    for step in steps:
+        found.append(step.apply(found[-1]))
     return found
 
 
@@ -66,87 +81,137 @@ def chain(values: Array, steps: Sequence[ChainStep]) -> Detection | None:
     steps = [s for s in steps if formats[s.to].name != "fp32"]
     if len(steps) < 2:
         return None
-    after = run_chain(values, steps)
-    last = steps[-1]
-    direct = run_chain(values, [last])[0]
-    wide = values.astype(np.float64)
-    merged, chained = quality(wide, direct), quality(wide, after[-1])
-    different = (after[-1] != direct) & np.isfinite(wide)
-    if not different.any():
+    chained, direct = with_scales(values, steps), with_scales(values, steps[-1:])
+    tallies, merged, different, size = [QualityTally() for _ in steps], QualityTally(), Count(), 0
+    for slab in slabs(values.shape):
+        x = np.asarray(values[slab.where], np.float64)
+        after, once = run_chain(x, chained)[1:], run_chain(x, direct)[-1]
+        for tally, now in zip(tallies, after, strict=True):
+            tally.add(x, now)
+        merged.add(x, once)
+        different.add((after[-1] != once) & np.isfinite(x), slab)
+        size += x.size
+    if different.first is None:
         return None
-    growth = _loss(merged.sqnr_db, chained.sqnr_db)
-    index = first_index(different)
-    at = tuple(index)
-    levels = [{"to": s.to, "sqnr_db": _number(quality(wide, v).sqnr_db)} for s, v in zip(steps, after, strict=True)]
+    last, count = steps[-1], different.number
+    levels = [tally.quality() for tally in tallies]
+    growth = _loss(merged.quality().sqnr_db, levels[-1].sqnr_db)
+    index = different.index(values.shape)
+    first = np.asarray(values[tuple(index)], np.float64)
     names = " -> ".join(s.to for s in steps)
-    evidence = {"steps": levels, "count": int(different.sum()), "first_index": index, "growth_db": growth}
-    shown = f"first {wide[at]:.9g} at {index}: {after[-1][at]:.6g} through the chain, {direct[at]:.6g} in one step"
+    evidence = {
+        "steps": [{"to": s.to, "sqnr_db": _number(q.sqnr_db)} for s, q in zip(steps, levels, strict=True)],
+        "count": count,
+        "first_index": index,
+        "growth_db": growth,
+    }
+    shown = (
+        f"first {first:.9g} at {index}: {run_chain(first, chained)[-1]:.6g} through the chain, "
+        f"{run_chain(first, direct)[-1]:.6g} in one step"
+    )
     coarse = any(formats[s.to].bits <= 8 for s in steps[:-1])
     if growth >= GROWTH_DB or coarse:
         message = f"{names} loses {growth:.1f} dB more than one cast to {last.to}; {shown}"
-        pitfall, tried, severity = "PIT-07", f"one cast to {last.to}", min(1.0, growth / 20)
-        better = direct
+        pitfall, severity = "PIT-07", min(1.0, growth / 20)
     else:
-        message = f"{int(different.sum())} of {wide.size} codes of {names} differ from one cast to {last.to}; {shown}"
-        odd = [ChainStep(s.to, "ro", s.scale) for s in steps[:-1]] + [last]
-        repaired = run_chain(values, odd)[-1]
-        evidence["different_with_round_to_odd"] = int(((repaired != direct) & np.isfinite(wide)).sum())
-        pitfall, tried, severity = "USR-07", f"one cast to {last.to}", float(different.mean())
-        better = direct
+        message = f"{count} of {size} codes of {names} differ from one cast to {last.to}; {shown}"
+        evidence["different_with_round_to_odd"] = _different_with_odd(values, steps, direct)
+        pitfall, severity = "USR-07", count / size
+    some = np.asarray(values[np.unravel_index(sample_places(size, SAMPLE), values.shape)], np.float64)
     return Detection(
         pitfall,
         message,
         evidence,
-        {"differ_from_one_cast": int(different.sum()), **chained.to_json()},
-        {"differ_from_one_cast": 0, **quality(wide, better).to_json()},
+        {"differ_from_one_cast": count, **levels[-1].to_json()},
+        {"differ_from_one_cast": 0, **merged.quality().to_json()},
         severity=severity,
         place="chain",
-        tried=tried,
-        shown=(wide, after[-1], better),
+        tried=f"one cast to {last.to}",
+        shown=(some, run_chain(some, chained)[-1], run_chain(some, direct)[-1]),
     )
+
+
+def _different_with_odd(values: Array, steps: Sequence[ChainStep], direct: Sequence[ChainStep]) -> int:
+    """Count what still differs from one cast when all steps but the last round to odd."""
+    odd = with_scales(values, [*(replace(s, rounding="ro") for s in steps[:-1]), steps[-1]])
+    count = Count()
+    for slab in slabs(values.shape):
+        x = np.asarray(values[slab.where], np.float64)
+        count.add((run_chain(x, odd)[-1] != run_chain(x, direct)[-1]) & np.isfinite(x), slab)
+    return count.number
 
 
 def stagnation(values: Array, updates: Array, name: str = "bf16") -> Detection | None:
     """PIT-04: updates that the format's step swallows."""
     row = formats[name]
     cast = Cast(None, row.name, None, True, "keep")
-    now = np.asarray(cast.round_to(values.astype(np.float32)), np.float64)
-    wide = updates.astype(np.float64)
-    moved = np.asarray(cast.round_to((now + wide).astype(np.float32)), np.float64)
-    real = (wide != 0) & np.isfinite(wide) & np.isfinite(now)
-    lost = real & (moved == now)
-    count, total = int(lost.sum()), int(real.sum())
+    lost, total = Count(), 0
+    for slab in slabs(values.shape):
+        now, step, moved = _one_update(cast, values, updates, slab.where)
+        real = (step != 0) & np.isfinite(step) & np.isfinite(now)
+        lost.add(real & (moved == now), slab)
+        total += int(np.count_nonzero(real))
+    count = lost.number
     if not total or count < STAGNANT_SHARE * total:
         return None
-    steps = 64
-    slow, fast = now.copy(), now.astype(np.float64)
-    for _ in range(steps):
-        slow = np.asarray(cast.round_to((slow + wide).astype(np.float32)), np.float64)
-        fast = (fast.astype(np.float32) + wide.astype(np.float32)).astype(np.float64)
-    fast = np.asarray(cast.round_to(fast.astype(np.float32)), np.float64)
-    wanted = now + steps * wide
-    index = first_index(lost)
-    at = tuple(index)
+    tallies, ways = (QualityTally(), QualityTally()), (_Way(), _Way())
+    for slab in slabs(values.shape):
+        ends = _many_updates(cast, values, updates, slab.where)
+        for tally, way, end in zip(tallies, ways, ends[2:], strict=True):
+            tally.add(ends[1], end)
+            way.add(ends[0], ends[1], end)
+    slow, fast = (way.share for way in ways)
+    index = lost.index(values.shape)
+    first, update, result = (float(a) for a in _one_update(cast, values, updates, tuple(index)))
+    places = np.unravel_index(sample_places(values.size, SAMPLE), values.shape)
     return Detection(
         "PIT-04",
         f"{count} of {total} updates ({count / total:.0%}) change nothing in {row.name}, first at {index}: "
-        f"{now[at]:.6g} + {wide[at]:.3g} = {moved[at]:.6g}",
+        f"{first:.6g} + {update:.3g} = {result:.6g}",
         {"count": count, "share": count / total, "first_index": index, "format": row.name},
-        {"after_updates": steps, "progress": _progress(now, slow, wanted), **quality(wanted, slow).to_json()},
-        {"after_updates": steps, "progress": _progress(now, fast, wanted), **quality(wanted, fast).to_json()},
+        {"after_updates": UPDATES, "progress": slow, **tallies[0].quality().to_json()},
+        {"after_updates": UPDATES, "progress": fast, **tallies[1].quality().to_json()},
         severity=count / total,
         place="updates",
-        fix_detail=f"After {steps} equal updates, {row.name} has gone {_progress(now, slow, wanted):.0%} of the way, "
-        f"fp32 cast at the end {_progress(now, fast, wanted):.0%}.",
-        tried=f"accumulated {steps} updates in fp32, then one cast",
-        shown=(wanted, slow, fast),
+        fix_detail=f"After {UPDATES} equal updates, {row.name} has gone {slow:.0%} of the way, "
+        f"fp32 cast at the end {fast:.0%}.",
+        tried=f"accumulated {UPDATES} updates in fp32, then one cast",
+        shown=_many_updates(cast, values, updates, places)[1:],
     )
 
 
-def _progress(start: Array, end: Array, wanted: Array) -> float:
+def _one_update(cast: Cast, values: Array, updates: Array, where: Any) -> tuple[Array, Array, Array]:
+    """Stored value, update, and stored sum."""
+    now = np.asarray(cast.round_to(np.asarray(values[where], np.float32)), np.float64)
+    step = np.asarray(updates[where], np.float64)
+    return now, step, np.asarray(cast.round_to((now + step).astype(np.float32)), np.float64)
+
+
+def _many_updates(cast: Cast, values: Array, updates: Array, where: Any) -> tuple[Array, Array, Array, Array]:
+    """Start, what the updates ought to reach, what the format reaches, and what fp32 with one cast reaches."""
+    start, step, _ = _one_update(cast, values, updates, where)
+    slow, fast = start, start.astype(np.float32)
+    for _ in range(UPDATES):
+        slow = np.asarray(cast.round_to((slow + step).astype(np.float32)), np.float64)
+        fast = fast + step.astype(np.float32)
+    return start, start + UPDATES * step, slow, np.asarray(cast.round_to(fast), np.float64)
+
+
+class _Way:
     """Share of the intended movement that happened."""
-    intended = float(np.abs(wanted - start).sum())
-    return float((np.sign(wanted - start) * (end - start)).sum()) / intended if intended else 1.0
+
+    def __init__(self) -> None:
+        self.intended = self.gone = 0.0
+
+    def add(self, start: Array, wanted: Array, end: Array) -> None:
+        good = np.isfinite(wanted) & np.isfinite(end)
+        ahead = (wanted - start)[good]
+        self.intended += float(np.abs(ahead).sum())
+        self.gone += float((np.sign(ahead) * (end - start)[good]).sum())
+
+    @property
+    def share(self) -> float:
+        return self.gone / self.intended if self.intended else 1.0
 
 
 def _loss(better: float, worse: float) -> float:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from narrowcast.insight.detection import Array, Detection, first_index, improvement
-from narrowcast.insight.detectors_range import ideal_scale
-from narrowcast.insight.quantized_case import QuantizedCase, requantize
+from narrowcast.insight.quantized_case import QuantizedCase, ideal_scale, requantize
+from narrowcast.insight.slabs import Count
 
 CLEAR_GAIN_DB = 10.0
 GOOD_DB = 10.0
@@ -15,19 +15,25 @@ def tail_garbage(case: QuantizedCase) -> Detection | None:
     """PIT-08: columns beyond N that are not zero."""
     if case.columns is None or case.columns >= case.codes.shape[-1]:
         return None
-    tail = case.real[..., case.columns :] != 0
-    count = int(tail.sum())
+    nonzero, size = Count(), 0
+    sums = np.zeros(case.codes.shape[:-1])
+    for part in case.tail():
+        nonzero.add(part.real != 0, part.slab)
+        size += part.real.size
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums[part.where[:-1]] += part.real.sum(axis=-1)
+    count = nonzero.number
     if not count:
         return None
-    inside = first_index(tail)
-    index = [*inside[:-1], inside[-1] + case.columns]
     padded = case.codes.shape[-1]
+    inside = nonzero.index((*case.codes.shape[:-1], padded - case.columns))
+    index = [*inside[:-1], inside[-1] + case.columns]
     trimmed = case.with_codes(case.codes[..., : case.columns], columns=None) if case.scale.size == 1 else None
-    rows = {"row_sum_error": float(np.abs(case.real.sum(axis=-1) - case.matching.sum(axis=-1)).max())}
+    rows = {"row_sum_error": float(np.abs(sums).max())}
     return Detection(
         "PIT-08",
         f"N is {case.columns}, rows hold {padded} columns, and {count} of the {padded - case.columns} x "
-        f"{tail.size // (padded - case.columns)} dummy elements are not 0, first at {index}",
+        f"{size // (padded - case.columns)} dummy elements are not 0, first at {index}",
         {"count": count, "columns": case.columns, "stored_columns": padded, "first_index": index,
          "multiple_of_c0": case.columns % 16 == 0},
         {"columns": padded, "dummy_nonzero": count, **rows},
@@ -49,9 +55,9 @@ def zero_scale(case: QuantizedCase) -> Detection | None:
     index = first_index(np.atleast_1d(bad))
     value = float(np.atleast_1d(scale)[tuple(index)])
     fixed = None
-    if case.values is not None and case.matching.shape == case.codes.shape:
+    if case.values is not None and case.whole:
         repaired = np.where(bad, ideal_scale(case), scale).astype(np.float32)
-        codes = requantize(np.where(np.isfinite(case.values), case.values, 0), case.row, repaired, case.offset)
+        codes = requantize(case.values, case.row, repaired, case.offset, blocks=case.blocks, repair=True)
         fixed = case.with_codes(codes, scale=repaired)
     return Detection(
         "USR-01",
@@ -76,8 +82,10 @@ def scale_underflow(case: QuantizedCase) -> Detection | None:
     wrong = _lost_bits(stored, ideal)
     index = first_index(np.atleast_1d(wrong))
     at = tuple(index)
-    codes = requantize(np.where(np.isfinite(case.wide), case.wide, 0), case.row, ideal.astype(np.float32), case.offset)
-    fixed = case.with_codes(codes, scale=ideal.astype(np.float32))
+    assert case.values is not None
+    scale = ideal.astype(np.float32)
+    codes = requantize(case.values, case.row, scale, case.offset, blocks=case.blocks, repair=True)
+    fixed = case.with_codes(codes, scale=scale)
     return Detection(
         "USR-02",
         f"{int(wrong.sum())} of {stored.size} fp16 scales lie below 2**-14, first {np.atleast_1d(stored)[at]:.3g} at "
@@ -97,7 +105,7 @@ def scale_underflow(case: QuantizedCase) -> Detection | None:
 def _from_underflow(case: QuantizedCase) -> bool:
     if case.values is None or case.scale.dtype != np.float16 or case.multiplier or case.scale_codes is not None:
         return False
-    if case.matching.shape != case.codes.shape:
+    if not case.whole:
         return False
     return bool(_lost_bits(case.scale.astype(np.float64), ideal_scale(case).astype(np.float64)).any())
 
@@ -158,31 +166,30 @@ def reciprocal_scale(case: QuantizedCase) -> Detection | None:
 
 def not_finite(case: QuantizedCase) -> Detection | None:
     """USR-05: NaN or infinity in the input, the scales or the result."""
+    facts = case.facts
     nan_scale = np.zeros(0, np.bool_) if case.scale_codes is None else case.scale_codes == 0xFF
-    bad_input = np.zeros(0, np.bool_) if case.values is None else ~np.isfinite(case.wide)
-    bad_result = ~np.isfinite(case.real) & np.isfinite(case.step)
     if nan_scale.any():
-        where, what, mask = "scale", "E8M0 scale codes are 0xFF (NaN)", nan_scale
-    elif bad_input.any():
-        where, what, mask = "input", "input values are NaN or infinite", bad_input
-    elif bad_result.any():
-        where, what, mask = "codes", "codes are NaN or infinite", bad_result
+        where, what, size = "scale", "E8M0 scale codes are 0xFF (NaN)", nan_scale.size
+        count, index = int(np.count_nonzero(nan_scale)), first_index(nan_scale)
+        rows = int(np.any(nan_scale.reshape(-1, nan_scale.shape[-1]), axis=-1).sum()) if nan_scale.ndim else 1
+    elif facts.bad_values.number or facts.bad_codes.number:
+        if facts.bad_values.number:
+            where, what, found = "input", "input values are NaN or infinite", facts.bad_values
+        else:
+            where, what, found = "codes", "codes are NaN or infinite", facts.bad_codes
+        count, index, rows, size = found.number, found.index(case.shape), found.rows, facts.elements
     else:
         return None
-    index = first_index(mask)
-    rows = int(np.any(mask.reshape(-1, mask.shape[-1]), axis=-1).sum()) if mask.ndim else 1
     fixed = None
-    if case.values is not None and case.matching.shape == case.codes.shape:
-        clean = np.nan_to_num(case.wide, nan=0.0, posinf=0.0, neginf=0.0)
-        base = case if case.scale_codes is None else case.with_codes(case.codes, scale_codes=None)
-        repaired = base.with_codes(case.codes, values=clean)
-        scale = ideal_scale(repaired)
-        fixed = repaired.with_codes(requantize(clean, case.row, scale, case.offset), scale=scale)
+    if case.values is not None and case.whole:
+        scale = ideal_scale(case)
+        codes = requantize(case.values, case.row, scale, case.offset, blocks=case.blocks, repair=True)
+        fixed = case.with_codes(codes, scale=scale, scale_codes=None)
     return Detection(
         "USR-05",
-        f"{int(mask.sum())} of {mask.size} {what}, in {rows} rows, first at {index}",
-        {"count": int(mask.sum()), "rows": rows, "first_index": index, "where": where},
-        {"not_finite": int(mask.sum()), **_quality(case)},
+        f"{count} of {size} {what}, in {rows} rows, first at {index}",
+        {"count": count, "rows": rows, "first_index": index, "where": where},
+        {"not_finite": count, **_quality(case)},
         {"not_finite": 0, **_quality(fixed)},
         fixed=fixed,
         severity=1.0,
@@ -196,14 +203,17 @@ def _read_otherwise(case: QuantizedCase, fixed: QuantizedCase, pitfall: str, how
     gain, after = improvement(case, fixed), fixed.quality
     if gain < CLEAR_GAIN_DB or not after.sqnr_db >= GOOD_DB:
         return None
-    wrong = np.abs(case.matching - case.wide) > np.abs(fixed.matching - case.wide)
-    index = first_index(wrong)
-    at = tuple(index)
+    wrong = Count()
+    for now, then in zip(case.parts(), fixed.parts(), strict=True):
+        with np.errstate(invalid="ignore"):
+            wrong.add(np.abs(now.real - now.x) > np.abs(then.real - now.x), now.slab)
+    index = wrong.index(case.shape)
+    value, read, would_be = *case.point(wrong.first)[:2], fixed.point(wrong.first)[1]
     return Detection(
         pitfall,
-        f"{how} the codes fit the values, as they are they do not: first at {index}, where {case.wide[at]:.6g} is "
-        f"read as {case.matching[at]:.6g} and would be {fixed.matching[at]:.6g}",
-        {"first_index": index, "gain_db": gain, "count": int(wrong.sum())},
+        f"{how} the codes fit the values, as they are they do not: first at {index}, where {value:.6g} is "
+        f"read as {read:.6g} and would be {would_be:.6g}",
+        {"first_index": index, "gain_db": gain, "count": wrong.number},
         case.quality.to_json(),
         after.to_json(),
         fixed=fixed,

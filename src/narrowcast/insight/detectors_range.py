@@ -1,16 +1,13 @@
 """Detectors of a range that does not fit: overflow, all zero, one-sided data, FP4 alone, subnormal input."""
 
-from collections.abc import Callable
-from itertools import pairwise
-
 import numpy as np
 
 from narrowcast.catalog.formats import formats
-from narrowcast.insight.detection import Array, Detection, first_index, improvement
-from narrowcast.insight.quantized_case import QuantizedCase, expand, requantize
-from narrowcast.quant import Blocks, flush_subnormals
+from narrowcast.insight.case_facts import CaseFacts
+from narrowcast.insight.detection import Detection, improvement
+from narrowcast.insight.quantized_case import QuantizedCase, ideal_scale, requantize
+from narrowcast.quant import Blocks
 from narrowcast.quant.quantize import quantize
-from narrowcast.quant.scales import scale_of
 
 CLIPPED_SHARE = 0.002
 ZEROED_SHARE = 0.9
@@ -23,13 +20,14 @@ FP4 = ("e2m1", "e1m2")
 
 def overflow(case: QuantizedCase) -> Detection | None:
     """PIT-01: elements clamped to the largest code."""
-    clamped = case.clamped
-    share = float(clamped.sum()) / max(clamped.size, 1)
+    facts = case.facts
+    count, index = facts.clamped.number, facts.clamped.index(case.shape)
+    share = count / max(facts.elements, 1)
     if case.values is None:
-        if share < 10 * CLIPPED_SHARE or clamped.size < 64:
+        if share < 10 * CLIPPED_SHARE or facts.elements < 64:
             return None
         message = f"{share:.1%} of the codes are the largest or smallest of {case.format}"
-        evidence = {"share": share, "count": int(clamped.sum()), "first_index": first_index(clamped)}
+        evidence = {"share": share, "count": count, "first_index": index}
         return Detection(
             "PIT-01", message, evidence, {}, {}, severity=share, multiplier=case.multiplier,
             tried="nothing: without the values there is no better scale to compute",
@@ -39,14 +37,13 @@ def overflow(case: QuantizedCase) -> Detection | None:
     fixed = _rescaled(case)
     if fixed is None or improvement(case, fixed) < 1:
         return None
-    index = first_index(clamped)
-    limit = float(case.row.max) * float(case.step[tuple(index)])
-    value = float(case.wide[tuple(index)])
+    value, _, step = case.point(facts.clamped.first)
+    limit = float(case.row.max) * step
     return Detection(
         "PIT-01",
-        f"{int(clamped.sum())} of {clamped.size} elements ({share:.1%}) lie beyond {limit:.6g} and were clamped, "
+        f"{count} of {facts.elements} elements ({share:.1%}) lie beyond {limit:.6g} and were clamped, "
         f"first {value:.6g} at {index}",
-        {"count": int(clamped.sum()), "share": share, "first_index": index, "first_value": value, "limit": limit},
+        {"count": count, "share": share, "first_index": index, "first_value": value, "limit": limit},
         case.quality.to_json(),
         fixed.quality.to_json(),
         fixed=fixed,
@@ -59,19 +56,17 @@ def overflow(case: QuantizedCase) -> Detection | None:
 
 def all_zero(case: QuantizedCase) -> Detection | None:
     """PIT-02: nearly everything rounds to zero."""
+    facts = case.facts
+    zeroed, nonzero = facts.zeroed.number, facts.nonzero
     if case.values is None:
-        codes = case.real
-        share = float((codes == 0).mean()) if codes.size else 0.0
-        if share < 1 or codes.size < 64:
+        if zeroed < facts.elements or facts.elements < 64:
             return None
         return Detection(
-            "PIT-02", f"all {codes.size} codes stand for 0", {"share": share, "count": codes.size, "first_index": [0] *
-            codes.ndim}, {}, {}, severity=share, multiplier=case.multiplier,
+            "PIT-02", f"all {zeroed} codes stand for 0", {"share": 1.0, "count": zeroed, "first_index": [0] *
+            case.codes.ndim}, {}, {}, severity=1.0, multiplier=case.multiplier,
             tried="nothing: without the values there is no better scale to compute",
         )  # fmt: skip
-    zeroed = np.isfinite(case.wide) & (case.wide != 0) & (case.matching == 0)
-    nonzero = int((np.isfinite(case.wide) & (case.wide != 0)).sum())
-    if not nonzero or zeroed.sum() < ZEROED_SHARE * nonzero:
+    if not nonzero or zeroed < ZEROED_SHARE * nonzero:
         return None
     oversize = _oversize(case)
     if case.format in FP4 and oversize < OVERSIZE:
@@ -82,15 +77,14 @@ def all_zero(case: QuantizedCase) -> Detection | None:
         fixed, how = _per_row(case), "one scale per row"
     if fixed is None or improvement(case, fixed) < 1:
         return None
-    index = first_index(zeroed)
-    step = float(case.step[tuple(index)])
-    value = float(case.wide[tuple(index)])
-    share = float(zeroed.sum()) / nonzero
+    index = facts.zeroed.index(case.shape)
+    value, _, step = case.point(facts.zeroed.first)
+    share = zeroed / nonzero
     return Detection(
         "PIT-02",
-        f"{int(zeroed.sum())} of {nonzero} non-zero elements ({share:.1%}) became 0: the scale is {step:.6g}, "
+        f"{zeroed} of {nonzero} non-zero elements ({share:.1%}) became 0: the scale is {step:.6g}, "
         f"the first is {value:.6g} at {index}",
-        {"count": int(zeroed.sum()), "share": share, "first_index": index, "first_value": value, "scale": step},
+        {"count": zeroed, "share": share, "first_index": index, "first_value": value, "scale": step},
         case.quality.to_json(),
         fixed.quality.to_json(),
         fixed=fixed,
@@ -107,29 +101,26 @@ def one_sided(case: QuantizedCase) -> Detection | None:
         return None
     if case.offset is not None and np.any(case.offset):
         return None
-    finite = case.wide[np.isfinite(case.wide)]
-    if finite.size < 16:
+    facts = case.facts
+    if facts.finite < 16:
         return None
-    low, high = float(finite.min()), float(finite.max())
-    largest = max(abs(low), abs(high))
+    low, high, largest = facts.minimum, facts.maximum, facts.absmax
     if not largest or (low < 0 < high and min(-low, high) >= ONE_SIDED * largest) or low == high:
         return None
     u8 = "u8" if case.format == "s8" else "u4"
     rows = case.scale.size > 1 and case.scale.size == case.codes[..., :1].size
     blocks = Blocks((1, None)) if rows else Blocks()
-    q = quantize(np.where(np.isfinite(case.values), case.values, 0), u8, blocks, symmetric=False)
-    fixed = QuantizedCase(
-        values=case.values, codes=q.codes, format=u8, scale=q.scale, offset=q.offset, columns=case.columns
-    )
+    q = quantize(case.values, u8, blocks, symmetric=False, nonfinite="saturate")
+    fixed = QuantizedCase(values=case.values, codes=q.codes, format=u8, scale=q.scale, offset=q.offset)
     if improvement(case, fixed) < 2:
         return None
-    used = np.unique(case.codes).size
     side = "positive" if high > -low else "negative"
-    index = first_index(np.abs(case.wide) == largest)
+    index = [int(i) for i in np.unravel_index(facts.largest, case.shape)]
     return Detection(
         "PIT-03",
-        f"the values run from {low:.6g} to {high:.6g}, all but {side}, and use {used} of {1 << case.row.bits} codes",
-        {"minimum": low, "maximum": high, "codes_used": used, "first_index": index},
+        f"the values run from {low:.6g} to {high:.6g}, all but {side}, and use {facts.codes_used} of "
+        f"{1 << case.row.bits} codes",
+        {"minimum": low, "maximum": high, "codes_used": facts.codes_used, "first_index": index},
         case.quality.to_json(),
         fixed.quality.to_json(),
         fixed=fixed,
@@ -143,27 +134,21 @@ def fp4_alone(case: QuantizedCase) -> Detection | None:
     """PIT-05: FP4 loses more than half of the magnitude, or of most elements."""
     if case.values is None or case.format not in FP4 or case.scale_codes is not None:
         return None
-    nonzero = np.isfinite(case.wide) & (case.wide != 0)
-    if not nonzero.any() or _oversize(case) >= OVERSIZE:
+    facts = case.facts
+    if not facts.nonzero or _oversize(case) >= OVERSIZE:
         return None
-    share = _half_off(case)
+    share = _half_off(facts)
     if case.quality.lost <= LOST_SHARE and share <= LOST_SHARE:
         return None
-    from narrowcast.mx import quantize as mx_quantize
-
-    q = mx_quantize(np.where(np.isfinite(case.values), case.values, 0).astype(np.float32), case.format)
-    step = expand(np.exp2(q.scale.astype(np.float64) - 127), q.codes.shape, q.blocks.sizes(q.codes.shape))
-    fixed = QuantizedCase(
-        values=case.values, codes=q.codes, format=case.format, scale=step, scale_codes=q.scale, arithmetic="fp32"
-    )
-    then = _half_off(fixed)
+    fixed = _with_mx_scales(case)
+    then = _half_off(fixed.facts)
     if then > share - 0.2 and fixed.quality.lost > case.quality.lost - 0.2:
         return None
-    index = first_index(nonzero & (np.abs(case.matching - case.wide) > LOST_SHARE * np.abs(case.wide)))
+    index = facts.half_off.index(case.shape)
     return Detection(
         "PIT-05",
         f"{case.quality.lost:.0%} of the magnitude is lost, and {share:.0%} of the elements are off by more than half, "
-        f"first {float(case.wide[tuple(index)]):.6g} at {index}",
+        f"first {case.point(facts.half_off.first)[0]:.6g} at {index}",
         {"lost": case.quality.lost, "share": share, "first_index": index},
         {"off_by_half": share, **case.quality.to_json()},
         {"off_by_half": then, **fixed.quality.to_json()},
@@ -173,95 +158,86 @@ def fp4_alone(case: QuantizedCase) -> Detection | None:
     )
 
 
+def _with_mx_scales(case: QuantizedCase) -> QuantizedCase:
+    from narrowcast.mx import quantize as mx_quantize
+
+    values = case.values
+    assert values is not None
+    if case.facts.bad_values.number or values.dtype.name not in ("float32", "float16", "bfloat16"):
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+        values[~np.isfinite(values)] = 0
+    q = mx_quantize(values, case.format)
+    return QuantizedCase(
+        values=case.values,
+        codes=q.codes,
+        format=case.format,
+        scale=np.exp2(q.scale.astype(np.float64) - 127),
+        blocks=q.blocks.sizes(q.codes.shape),
+        scale_codes=q.scale,
+    )
+
+
 def subnormal_input(case: QuantizedCase) -> Detection | None:
     """PIT-06: values below the smallest normal of the format in which the operation works."""
-    if case.values is None:
+    facts = case.facts
+    count = facts.subnormal.number
+    if case.values is None or not count or count < SUBNORMAL_SHARE * facts.elements:
         return None
-    row = formats[case.arithmetic]
-    smallest = row.min_normal
-    if smallest is None:
-        return None
-    small = (case.wide != 0) & (np.abs(case.wide) < smallest)
-    count = int(small.sum())
-    if not count or count < SUBNORMAL_SHARE * small.size:
-        return None
-    flushed = np.where(small, 0, case.wide)
-    if case.arithmetic in ("fp32", "fp16"):
-        flushed = flush_subnormals(
-            case.values.astype(np.float32 if case.arithmetic == "fp32" else np.float16), case.arithmetic
+    smallest = formats[case.arithmetic].min_normal or 0.0
+    fixed, changed = None, 0
+    if case.scale_codes is None and case.whole:
+        codes = requantize(
+            case.values, case.row, case.scale, case.offset, blocks=case.blocks, flush_below=float(smallest)
         )
-    codes = requantize(np.asarray(flushed, case.values.dtype), case.row, case.scale, case.offset)
-    fixed = case.with_codes(codes) if case.scale_codes is None else None
-    index = first_index(small)
-    changed = 0 if fixed is None else int((codes != case.codes).sum())
+        fixed = case.with_codes(codes)
+        changed = int(np.count_nonzero(codes != case.codes))
+    index = facts.subnormal.index(case.shape)
     return Detection(
         "PIT-06",
-        f"{count} of {small.size} values are subnormal in {case.arithmetic} (below {smallest:.3g}), first "
-        f"{float(case.wide[tuple(index)]):.3g} at {index}",
-        {"count": count, "share": count / small.size, "first_index": index, "arithmetic": case.arithmetic,
+        f"{count} of {facts.elements} values are subnormal in {case.arithmetic} (below {smallest:.3g}), first "
+        f"{case.point(facts.subnormal.first)[0]:.3g} at {index}",
+        {"count": count, "share": count / facts.elements, "first_index": index, "arithmetic": case.arithmetic,
          "codes_changed_by_flushing": changed},
         {"subnormal": count, **case.quality.to_json()},
         {"subnormal": 0, **(case if fixed is None else fixed).quality.to_json()},
         fixed=fixed,
-        severity=min(1.0, count / small.size * 10),
+        severity=min(1.0, count / facts.elements * 10),
         tried=f"flushed to zero before the cast; {changed} codes change",
     )  # fmt: skip
 
 
-def _half_off(case: QuantizedCase) -> float:
+def _half_off(facts: CaseFacts) -> float:
     """Share of the non-zero elements whose error exceeds half of them."""
-    nonzero = np.isfinite(case.wide) & (case.wide != 0)
-    off = np.abs(case.matching - case.wide)[nonzero] > LOST_SHARE * np.abs(case.wide[nonzero])
-    return float(off.mean()) if off.size else 0.0
+    return facts.half_off.number / facts.nonzero if facts.nonzero else 0.0
 
 
 def _oversize(case: QuantizedCase) -> float:
     """How far the scale lies above absmax / target, as a ratio."""
-    finite = case.wide[np.isfinite(case.wide)]
-    ideal = float(np.abs(finite).max(initial=0.0)) / case.target
-    largest = float(np.nanmax(case.step, initial=0.0))
+    ideal = case.facts.absmax / case.target
+    largest = float(np.nanmax(case.scale.astype(np.float64), initial=0.0))
     return largest / ideal if ideal else 1.0
-
-
-def block_reduce(values: Array, scale: Array, shape: tuple[int, ...], reduce: Callable[[Array], float]) -> Array:
-    """Reduce the elements that share a scale, in the scale's own shape."""
-    index = expand(np.arange(scale.size).reshape(scale.shape), shape).reshape(-1)
-    order = np.argsort(index, kind="stable")
-    bounds = np.searchsorted(index[order], np.arange(scale.size + 1))
-    flat = values.reshape(-1)[order]
-    return np.array([reduce(flat[a:b]) for a, b in pairwise(bounds)]).reshape(scale.shape)
 
 
 def _rescaled(case: QuantizedCase) -> QuantizedCase | None:
     """The same blocks with scale = absmax / target."""
-    if case.values is None or case.scale_codes is not None or case.matching.shape != case.codes.shape:
+    if case.values is None or case.scale_codes is not None or not case.whole:
         return None
     scale = ideal_scale(case)
-    offset = None if case.offset is None else case.offset
-    codes = requantize(np.where(np.isfinite(case.values), case.values, 0), case.row, scale, offset)
+    codes = requantize(case.values, case.row, scale, case.offset, blocks=case.blocks, repair=True)
     return case.with_codes(codes, scale=scale)
 
 
-def ideal_scale(case: QuantizedCase) -> Array:
-    """absmax / target of every block."""
-    magnitude = np.abs(np.where(np.isfinite(case.wide), case.wide, 0))
-    if case.scale.size == 1:
-        largest = np.asarray(magnitude.max(initial=0.0)).reshape(case.scale.shape)
-    else:
-        largest = block_reduce(magnitude, case.scale, case.codes.shape, lambda part: float(part.max(initial=0.0)))
-    return np.asarray(scale_of(largest.astype(np.float32), case.target))
-
-
 def _per_row(case: QuantizedCase) -> QuantizedCase | None:
-    if case.values is None or case.codes.ndim < 2 or case.scale_codes is not None:
+    if case.values is None or case.codes.ndim < 2 or case.scale_codes is not None or not case.whole:
         return None
-    q = quantize(np.where(np.isfinite(case.values), case.values, 0), case.format, Blocks.per_row)
-    return case.with_codes(q.codes, scale=q.scale, offset=None)
+    q = quantize(case.values, case.format, Blocks.per_row, nonfinite="saturate")
+    return case.with_codes(q.codes, scale=q.scale, offset=q.offset, blocks=None)
 
 
 def _direction(case: QuantizedCase, fixed: QuantizedCase) -> str:
     """Say from what to what, in the caller's own parameter."""
-    old, new = float(np.median(case.step)), float(np.median(fixed.step))
+    old, new = (float(np.median(c.scale.astype(np.float64))) for c in (case, fixed))
     if not (old > 0 and new > 0 and np.isfinite(old)):
         return ""
     if case.multiplier:

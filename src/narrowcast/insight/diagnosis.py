@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy.typing as npt
 
 from narrowcast.errors import FormatError, ShapeError
 from narrowcast.insight import detectors_data, detectors_range
+from narrowcast.insight.case_input import build_case
 from narrowcast.insight.detection import Detection
 from narrowcast.insight.detectors_chain import ChainStep, chain_of, stagnation
 from narrowcast.insight.detectors_chain import chain as examine_chain
-from narrowcast.insight.quantized_case import QuantizedCase, build_case
+from narrowcast.insight.percentiles import SHOWN, percentiles
+from narrowcast.insight.quantized_case import QuantizedCase
 from narrowcast.kernels import Summary, summarize
 from narrowcast.operation import Finding
 
@@ -57,6 +60,24 @@ class Diagnosis:
     def findings(self) -> list[Finding]:
         """The report form."""
         return [d.finding() for d in self.detections]
+
+    @cached_property
+    def percentiles(self) -> dict[float, float]:
+        """Exact percentiles of the magnitudes, from passes of their own; empty without a finite value."""
+        if self.values is None:
+            return {}
+        found = percentiles(self.values, SHOWN, magnitude=True)
+        return {q: float(value) for q, value in zip(SHOWN, found, strict=True) if np.isfinite(value)}
+
+    def statistics(self) -> dict[str, Any]:
+        """The values in numbers, as JSON."""
+        found: dict[str, Any] = {"percentiles_of_magnitude": {f"{q:g}": v for q, v in self.percentiles.items()}}
+        if self.summary is not None:
+            s = self.summary
+            numbers = {"minimum": s.minimum, "maximum": s.maximum, "mean": s.mean, "rms": s.rms}
+            counts = {"elements": s.elements, "zeros": s.zeros, "nans": s.nans, "infinities": s.infinities}
+            found |= counts | {"subnormals_in_fp32": s.subnormals} | (numbers if s.finite else {})
+        return found
 
 
 def diagnose(
@@ -156,7 +177,7 @@ def examine(
     if steps:
         if values is None:
             raise FormatError("a chain needs the values that pass through it.")
-        found.append(examine_chain(values.astype(np.float64), steps))
+        found.append(examine_chain(values, steps))
     if updates is not None:
         if values is None:
             raise FormatError("updates need the values they are added to.")

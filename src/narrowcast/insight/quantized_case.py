@@ -1,60 +1,28 @@
 """A quantized tensor under examination: values, codes, parameters, and how good the result is."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from narrowcast.catalog.formats import formats
-from narrowcast.errors import FormatError, ShapeError
-from narrowcast.quant import QTensor, decode, unpack
-from narrowcast.quant.quantize import quantize
-from narrowcast.quant.scales import denominator_of
-from narrowcast.schema import Format
+from narrowcast.insight.case_facts import CaseFacts, Quality, facts_of
+from narrowcast.insight.slabs import Array, Slab, Spread, Where, sample_places, slabs
+from narrowcast.quant import Cast, decode
+from narrowcast.quant.scales import denominator_of, scale_of
+from narrowcast.schema import Format, Magnitudes
 
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Quality:
-    """What a quantization did to the finite values.
-
-    Attributes:
-        sqnr_db: 10 log10(sum x^2 / sum (real - x)^2); infinite when exact, NaN without a signal.
-        lost: sum of abs(real - x) over sum of abs(x).
-        saturated: share of elements clamped to the largest code.
-        flushed: share of the non-zero elements that became zero.
-        bad: elements whose result is not finite though the value is.
-    """
-
-    sqnr_db: float
-    lost: float
-    saturated: float
-    flushed: float
-    bad: int
-
-    def __str__(self) -> str:
-        level = "exact" if self.sqnr_db == math.inf else f"{self.sqnr_db:.1f} dB"
-        text = (
-            f"{level}, {self.lost:.1%} of the magnitude lost, {self.saturated:.2%} clamped, {self.flushed:.1%} zeroed"
-        )
-        return f"{text}, {self.bad} not finite" if self.bad else text
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form; infinities and NaN as strings."""
-        return {k: v if not isinstance(v, float) or math.isfinite(v) else str(v) for k, v in asdict(self).items()}
+SAMPLE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuantizedCase:
-    """What is known of one quantization; absent parts are None.
+    """What is known of one quantization; absent parts are None. Nothing here copies a whole tensor.
 
     Attributes:
-        values: the original, float32 or float64.
+        values: the original, as given.
         codes: unpacked bit patterns.
         format: of the codes.
         scale: real = (code - offset) * scale, as stored (its dtype counts).
@@ -91,294 +59,207 @@ class QuantizedCase:
         """What a block's absolute maximum maps to."""
         return denominator_of(self.row, "qmax")
 
-    @cached_property
-    def code_values(self) -> Array:
-        """Values of the codes."""
-        return decode(self.codes, self.format).astype(np.float64)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the elements that hold results."""
+        return self.codes.shape if self.columns is None else (*self.codes.shape[:-1], self.columns)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every code holds a result."""
+        return self.shape == self.codes.shape
 
     @cached_property
-    def step(self) -> Array:
+    def steps(self) -> Spread:
         """The scale of every element."""
-        return expand(self.scale.astype(np.float64), self.codes.shape, self.blocks)
+        return Spread.of(self.scale.astype(np.float64), self.codes.shape, self.blocks)
 
     @cached_property
-    def real(self) -> Array:
-        """What the codes stand for."""
-        offset = 0.0 if self.offset is None else expand(self.offset.astype(np.float64), self.codes.shape, self.blocks)
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray((self.code_values - offset) * self.step)
+    def offsets(self) -> Spread:
+        """The offset of every element."""
+        offset = np.zeros(()) if self.offset is None else self.offset.astype(np.float64)
+        return Spread.of(offset, self.codes.shape, self.blocks)
+
+    def parts(self) -> Iterator["Part"]:
+        """The elements that hold results, slab by slab."""
+        for slab in slabs(self.shape):
+            yield Part(self, slab, slab.where)
+
+    def tail(self) -> Iterator["Part"]:
+        """The elements beyond ``columns``, slab by slab, as an array of their own."""
+        first = self.shape[-1]
+        for slab in slabs((*self.codes.shape[:-1], self.codes.shape[-1] - first)):
+            last = slab.where[-1]
+            yield Part(self, slab, (*slab.where[:-1], slice(last.start + first, last.stop + first)))
 
     @cached_property
-    def wide(self) -> Array:
-        """The values in float64; only with values."""
-        assert self.values is not None
-        return self.values.astype(np.float64)
+    def facts(self) -> CaseFacts:
+        """Everything that detectors count, from one pass."""
+        return facts_of(self)
 
-    @cached_property
-    def matching(self) -> Array:
-        """``real`` over the columns that have a value."""
-        return self.real if self.columns is None else self.real[..., : self.columns]
-
-    @cached_property
+    @property
     def quality(self) -> Quality:
         """How good the result is; only with values."""
-        return quality(self.wide, self.matching, self.clamped)
+        found = self.facts.quality
+        assert found is not None
+        return found
 
-    @cached_property
-    def clamped(self) -> Array:
-        """Elements beyond the largest code, clamped to it; without values, elements that have such a code."""
-        top, bottom = float(self.row.max), float(self.row.min)
-        values = self.code_values if self.columns is None else self.code_values[..., : self.columns]
-        extreme = (values >= top) | ((values <= bottom) & (bottom < 0))
-        if self.values is None:
-            return np.asarray(extreme)
-        step = self.step if self.columns is None else self.step[..., : self.columns]
-        with np.errstate(invalid="ignore"):
-            gap = _last_gap(self.row) / 2
-            beyond = np.abs(self.matching - self.wide) > gap * step * (1 + 1e-6)
-        return np.asarray(extreme & beyond & np.isfinite(self.wide))
+    def points(self, places: Array) -> tuple[Array, Array, Array]:
+        """Values, what their codes stand for, and scales of single elements, by place in the flattened array."""
+        index = tuple(np.unravel_index(places, self.shape))
+        step = self.steps.at(index)
+        with np.errstate(invalid="ignore", over="ignore"):
+            code_values = np.asarray(decode(self.codes[index], self.format), np.float64)
+            real = np.asarray((code_values - self.offsets.at(index)) * step)
+        x = np.full(real.shape, np.nan) if self.values is None else self.values[index].astype(np.float64)
+        return x, real, step
+
+    def point(self, place: int | None) -> tuple[float, float, float]:
+        """Value, what its code stands for, and scale of one element."""
+        x, real, step = self.points(np.asarray([place or 0]))
+        return float(x[0]), float(real[0]), float(step[0])
+
+    def sample(self, count: int = SAMPLE) -> tuple[Array, Array]:
+        """Values and what their codes stand for, of elements spread evenly over the tensor."""
+        return self.points(sample_places(int(np.prod(self.shape, dtype=np.int64)), count))[:2]
 
     def with_codes(self, codes: Array, **changes: Any) -> Self:
         """Return a copy with other codes or parameters."""
         return replace(self, codes=codes, **changes)
 
 
-def expand(per_block: Array, shape: tuple[int, ...], blocks: Sequence[int] | None = None) -> Array:
-    """Repeat per-block parameters over an array of ``shape``.
+class Part:
+    """One slab of a case, in float64."""
 
-    Raises:
-        ShapeError: parameters that fit neither one block, nor rows, columns or blocks.
-    """
-    if per_block.size == 1:
-        return np.broadcast_to(per_block.reshape(()), shape)
-    if per_block.shape == shape:
-        return per_block
-    if per_block.ndim == 1 and len(shape) >= 2:
-        if per_block.size == shape[-2]:
-            per_block = per_block[:, None]
-        elif per_block.size == shape[-1]:
-            per_block = per_block[None, :]
-    if per_block.ndim < len(shape):
-        per_block = per_block.reshape((1,) * (len(shape) - per_block.ndim) + per_block.shape)
-    for axis, n in enumerate(shape):
-        have = per_block.shape[axis] if axis < per_block.ndim else 0
-        if have in (1, n):
-            continue
-        size = blocks[axis] if blocks is not None else n // have if have and n % have == 0 else 0
-        if not size or -(-n // size) != have:
-            raise ShapeError(
-                f"parameters of shape {per_block.shape} fit no blocks of codes of shape {shape}.",
-                hint="Use one parameter, [M, 1] for rows, [1, N] for columns, or one per block.",
-            )
-        per_block = np.repeat(per_block, size, axis=axis).take(np.arange(n), axis=axis)
-    return np.broadcast_to(per_block, shape)
+    def __init__(self, case: QuantizedCase, slab: Slab, where: Where) -> None:
+        self.case = case
+        self.slab = slab
+        self.where = where
+
+    @cached_property
+    def codes(self) -> Array:
+        """Bit patterns."""
+        return np.asarray(self.case.codes[self.where])
+
+    @cached_property
+    def code_values(self) -> Array:
+        """Values of the codes."""
+        return np.asarray(decode(self.codes, self.case.format), np.float64)
+
+    @cached_property
+    def step(self) -> Array:
+        """Scales, which broadcast against the slab."""
+        return self.case.steps.part(self.where)
+
+    @cached_property
+    def real(self) -> Array:
+        """What the codes stand for."""
+        values = self.code_values
+        with np.errstate(invalid="ignore", over="ignore"):
+            if self.case.offset is not None:
+                values = values - self.case.offsets.part(self.where)
+            return np.asarray(values * self.step)
+
+    @cached_property
+    def x(self) -> Array:
+        """The values; only with values."""
+        assert self.case.values is not None
+        return np.asarray(self.case.values[self.where], np.float64)
+
+    @cached_property
+    def finite(self) -> Array:
+        """Values that are neither NaN nor infinite."""
+        return np.isfinite(self.x)
+
+    @cached_property
+    def nonzero(self) -> Array:
+        """Finite values that are not zero."""
+        return np.asarray(self.finite & (self.x != 0))
+
+    @cached_property
+    def clamped(self) -> Array:
+        """Elements beyond the largest code, clamped to it; without values, elements that have such a code."""
+        row = self.case.row
+        top, bottom = float(row.max), float(row.min)
+        extreme = np.asarray(self.code_values >= top)
+        if bottom < 0:
+            extreme |= self.code_values <= bottom
+        if self.case.values is None or not extreme.any():
+            return extreme
+        with np.errstate(invalid="ignore", over="ignore"):
+            beyond = np.abs(self.real - self.x) > last_gap(row) / 2 * self.step * (1 + 1e-6)
+        return np.asarray(extreme & beyond & self.finite)
 
 
-def quality(values: Array, real: Array, clamped: Array | None = None) -> Quality:
-    """Measure results against values; elements without a finite value are left out."""
-    finite = np.isfinite(values)
-    good = finite & np.isfinite(real)
-    error = np.where(good, real - np.where(finite, values, 0), 0.0)
-    kept = np.where(good, values, 0.0)
-    signal, noise = float(np.square(kept).sum()), float(np.square(error).sum())
-    magnitude = float(np.abs(kept).sum())
-    sqnr = (
-        (math.inf if signal else math.nan) if noise == 0 else (10 * math.log10(signal / noise) if signal else -math.inf)
-    )
-    count, nonzero = int(finite.sum()), finite & (values != 0)
-    return Quality(
-        sqnr_db=sqnr,
-        lost=float(np.abs(error).sum()) / magnitude if magnitude else 0.0,
-        saturated=float(clamped.sum()) / count if clamped is not None and count else 0.0,
-        flushed=float((nonzero & (real == 0)).sum()) / max(int(nonzero.sum()), 1),
-        bad=int((finite & ~np.isfinite(real)).sum()),
-    )
-
-
-def _last_gap(row: Format) -> float:
+@cache
+def last_gap(row: Format) -> float:
     """Distance between the two largest values."""
     if row.is_integer:
         return 1.0
+    if row.bits > 16:
+        assert isinstance(row, Magnitudes)
+        top = row.binades[-1]
+        return float(2.0 ** (top.exponent - top.fraction_bits))
     codes = np.arange(row.code_mask + 1, dtype=row.code_dtype)
     values = decode(codes, row.name)
-    top = np.unique(values[np.isfinite(values)])[-2:]
-    return float(top[1] - top[0])
+    two = np.unique(values[np.isfinite(values)])[-2:]
+    return float(two[1] - two[0])
 
 
-def build_case(
-    values: npt.ArrayLike | None = None,
-    quantized: Any = None,
+def requantize(
+    values: Array,
+    row: Format,
+    scale: Array,
+    offset: Array | None = None,
     *,
-    codes: npt.ArrayLike | None = None,
-    scale: npt.ArrayLike | None = None,
-    multiplier: npt.ArrayLike | None = None,
-    offset: npt.ArrayLike | None = None,
-    to: str | None = None,
-    columns: int | None = None,
-    packed: bool = False,
-    arithmetic: str = "fp32",
-    scale_format: str | None = None,
-) -> QuantizedCase:
-    """Bring what a caller has into one form; without codes the values are quantized here.
+    blocks: tuple[int, ...] | None = None,
+    repair: bool = False,
+    flush_below: float = 0.0,
+) -> Array:
+    """Divide, round and clamp with parameters taken as they are, zero and NaN included.
 
-    Raises:
-        FormatError: nothing to examine, or parts that contradict each other.
-        ShapeError: codes and values of different shapes.
+    Args:
+        values: float or integer array.
+        row: format of the codes.
+        scale, offset: as stored.
+        blocks: elements per parameter on each axis.
+        repair: replace NaN and infinities by 0 first.
+        flush_below: replace smaller magnitudes by zero first.
     """
-    x = None if values is None else _floats(values)
-    arithmetic = formats[arithmetic].name
-    if scale is not None and multiplier is not None:
-        raise FormatError("both a scale and a multiplier: they are reciprocal, give the one the call takes.")
-    if isinstance(quantized, QTensor):
-        if codes is not None or scale is not None or multiplier is not None:
-            raise FormatError("a QTensor brings its own codes and scales; leave codes, scale and multiplier out.")
-        return _of_qtensor(x, quantized, to, columns, arithmetic)
-    if quantized is not None:
-        codes = quantized if codes is None else codes
-    if to is None:
-        raise FormatError("no format: say what the codes are, or what to quantize to (to=...).")
-    row = formats[to]
-    parameters = _scales(scale, multiplier, scale_format)
-    offsets = None if offset is None else np.asarray(offset)
-    if codes is None:
-        if x is None:
-            raise FormatError("nothing to examine: give values, codes or both.")
-        return _quantized(x, row, parameters, offsets, multiplier is not None, arithmetic)
-    array = np.asarray(codes)
-    if packed:
-        count = None if x is None else x.shape[-1]
-        array = unpack(array.view(np.uint8), row.name, count) if array.ndim else array
-    array = _patterns(array, row)
-    if x is not None and array.shape != x.shape:
-        if array.ndim == x.ndim and array.shape[:-1] == x.shape[:-1] and array.shape[-1] > x.shape[-1]:
-            columns = x.shape[-1]
-        else:
-            raise ShapeError(f"codes have shape {array.shape}, values {x.shape}.")
-    if columns is not None and not 1 <= columns <= array.shape[-1]:
-        raise ShapeError(f"columns is {columns}; the codes have {array.shape[-1]}.")
-    found = parameters if parameters is not None else np.ones((), np.float32)
-    expand(found, array.shape)
-    return QuantizedCase(
-        values=x,
-        codes=array,
-        format=row.name,
-        scale=found,
-        offset=offsets,
-        multiplier=multiplier is not None,
-        columns=columns,
-        arithmetic=arithmetic,
-        packed=packed or row.packs,
-        given_scale=parameters is not None,
-        given_codes=True,
-    )
-
-
-def _of_qtensor(x: Array | None, q: QTensor, to: str | None, columns: int | None, arithmetic: str) -> QuantizedCase:
-    if to is not None and formats[to].name != q.format:
-        raise FormatError(f"to is {to}, and the QTensor holds {q.format}.")
-    if x is not None and x.shape != q.codes.shape:
-        raise ShapeError(f"the QTensor has shape {q.codes.shape}, values {x.shape}.")
-    mx = q.scale_format == "e8m0"
-    scale = decode(q.scale, "e8m0") if mx else q.scale
-    return QuantizedCase(
-        values=x,
-        codes=q.codes,
-        format=q.format,
-        scale=np.asarray(scale),
-        offset=q.offset,
-        blocks=q.blocks.sizes(q.codes.shape),
-        scale_codes=q.scale if mx else None,
-        columns=columns,
-        arithmetic=arithmetic,
-        packed=formats[q.format].packs,
-        given_scale=True,
-        given_codes=True,
-    )
-
-
-def _quantized(
-    x: Array, row: Format, scale: Array | None, offset: Array | None, multiplier: bool, arithmetic: str
-) -> QuantizedCase:
-    """Quantize as the package does; a scale that quantize refuses is kept for the detectors."""
-    if scale is None and row.bits == 16 and not row.is_integer:
-        scale = np.ones((), np.float32)
-        given = False
-    else:
-        given = scale is not None
-    if scale is None:
-        q = quantize(x, row.name, nonfinite="saturate", offset=offset)
-        scale, codes, offset = q.scale, q.codes, q.offset
-    else:
-        codes = requantize(x, row, scale, offset)
-    return QuantizedCase(
-        values=x,
-        codes=codes,
-        format=row.name,
-        scale=np.asarray(scale),
-        offset=offset,
-        multiplier=multiplier,
-        arithmetic=arithmetic,
-        packed=row.packs,
-        given_scale=given,
-    )
-
-
-def requantize(x: Array, row: Format, scale: Array, offset: Array | None = None) -> Array:
-    """Divide, round and clamp with parameters taken as they are, zero and NaN included."""
-    from narrowcast.quant import Cast
-
-    step = expand(scale.astype(x.dtype), x.shape)
-    with np.errstate(all="ignore"):
-        quotient = np.asarray(x / step)
-    if offset is not None:
+    cast = Cast(None, row.name, None, True, "keep" if row.nan_code is not None else "zero")
+    steps = Spread.of(scale, values.shape, blocks)
+    offsets = None if offset is None else Spread.of(np.asarray(offset), values.shape, blocks)
+    codes = np.empty(values.shape, row.code_dtype)
+    work = work_type(values)
+    for slab in slabs(values.shape):
+        part = np.asarray(values[slab.where], work)
         with np.errstate(all="ignore"):
-            quotient = np.rint(quotient) + expand(np.asarray(offset, x.dtype), x.shape)
-    return np.asarray(Cast(None, row.name, None, True, "keep" if row.nan_code is not None else "zero")(quotient))
+            if repair:
+                part = np.where(np.isfinite(part), part, part.dtype.type(0))
+            if flush_below:
+                part = np.where(np.abs(part) < flush_below, part * 0, part)
+            quotient = np.asarray(part / steps.part(slab.where).astype(work))
+            if offsets is not None:
+                quotient = np.asarray(np.rint(quotient) + offsets.part(slab.where).astype(work))
+        codes[slab.where] = cast(quotient)
+    return codes
 
 
-def _floats(values: npt.ArrayLike) -> Array:
-    array = np.asarray(values)
-    if array.dtype.kind in "iu":
-        return array.astype(np.float64 if array.dtype.itemsize > 2 else np.float32)
-    if array.dtype == np.float64:
-        return array
-    try:
-        return array.astype(np.float32)
-    except (TypeError, ValueError):
-        raise FormatError(f"values are {array.dtype}; give numbers.") from None
+def work_type(values: Array) -> type[np.floating[Any]]:
+    """fp32 holds fp32, fp16, bf16 and integers up to 16 bits; wider ones divide in fp64."""
+    wide = values.dtype.itemsize > (2 if values.dtype.kind in "iu" else 4)
+    return np.float64 if wide else np.float32
 
 
-def _scales(scale: Any, multiplier: Any, scale_format: str | None) -> Array | None:
-    given = scale if scale is not None else multiplier
-    if given is None:
-        return None
-    array = np.asarray(given)
-    if array.dtype.kind in "iu":
-        array = array.astype(np.float32)
-    if scale_format is not None and formats[scale_format].name == "fp16":
-        with np.errstate(over="ignore", under="ignore"):
-            array = array.astype(np.float16)
-    elif array.dtype == np.float64:
-        array = array.astype(np.float32)
-    if multiplier is not None:
-        with np.errstate(divide="ignore"):
-            array = (1 / array.astype(np.float32)).astype(np.float32)
-    return array
-
-
-def _patterns(array: Array, row: Format) -> Array:
-    """Codes as bit patterns, from signed integers or ml_dtypes as well."""
-    if array.dtype.kind == "i":
-        low, high = -(1 << (row.bits - 1)), row.code_mask
-        if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
-            raise FormatError(
-                f"codes {int(array.min())}..{int(array.max())} do not fit in the {row.bits} bits of {row.name}."
-            )
-        return (array.astype(np.int64) & row.code_mask).astype(row.code_dtype)
-    if array.dtype.kind == "u":
-        if array.size and int(array.max()) > row.code_mask:
-            raise FormatError(f"code {int(array.max())} does not fit in the {row.bits} bits of {row.name}.")
-        return array.astype(row.code_dtype)
-    if array.dtype.name == row.ml_dtype or array.dtype.itemsize * 8 == row.bits:
-        return array.view(row.code_dtype)
-    raise FormatError(f"codes are {array.dtype}; {row.name} codes are {row.code_dtype}.")
+def ideal_scale(case: QuantizedCase) -> Array:
+    """absmax / target of every block."""
+    steps = case.steps
+    if steps.array.size == 1:
+        largest = np.full(steps.array.shape, case.facts.absmax)
+    else:
+        largest = np.zeros(steps.array.shape)
+        for part in case.parts():
+            if part.codes.size:
+                found, where = steps.largest(np.where(part.finite, np.abs(part.x), 0), part.slab)
+                largest[where] = np.maximum(largest[where], found)
+    return np.asarray(scale_of(largest.reshape(case.scale.shape).astype(np.float32), case.target))

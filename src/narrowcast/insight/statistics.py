@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from narrowcast.kernels import Summary, summarize
 from narrowcast.schema import Format, IntFormat, Magnitudes, Rounding
 
 Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -60,26 +61,50 @@ class TensorTally:
         self.binade_count = np.zeros(BINADES, np.int64)
         self.binade_signal = np.zeros(BINADES)
 
-    def finite(self, values: Array) -> Array:
-        """Count NaN and infinities and return the other values."""
-        self.elements += values.size
-        good = np.isfinite(values)
-        if good.all():
-            return values
-        nans = int(np.count_nonzero(np.isnan(values)))
-        self.nans += nans
-        self.infinities += int(values.size - np.count_nonzero(good)) - nans
-        return values[good]
+    @property
+    def finite(self) -> int:
+        """Elements that are neither NaN nor infinite."""
+        return self.elements - self.nans - self.infinities
+
+    def read(self, values: Array) -> None:
+        """Count one chunk as stored: what a scale needs, at memory speed."""
+        found = summarize(values) if values.dtype == np.float32 else _summarize_wide(values)
+        self.elements += found.elements
+        self.nans += found.nans
+        self.infinities += found.infinities
+        self.zeros += found.zeros
+        self.signal += found.total_square
+        self.absmax = max(self.absmax, found.absmax)
 
     def add(self, part: Piece) -> None:
-        """Count one piece of finite values."""
-        self.absmax = max(self.absmax, float(np.abs(part.values).max(initial=0.0)))
+        """Count one piece of finite values by power of two.
+
+        The one-pass kernel counts by exponent field too, but all subnormals in one bin and without the energy of each
+        bin, which the errors are compared with.
+        """
         with np.errstate(over="ignore"):  # float64 beyond 1e154: the sums are infinite, and the figures say so
             square = part.wide * part.wide
-        self.signal += float(square.sum())
         self.binade_count += np.bincount(part.binade, minlength=BINADES)
         self.binade_signal += np.bincount(part.binade, weights=square, minlength=BINADES)
-        self.zeros = int(self.binade_count[0])
+
+
+def _summarize_wide(values: Array) -> Summary:
+    """Summarize float64 values, which the kernel would have to round to fp32."""
+    good = values[np.isfinite(values)]
+    nans = int(np.count_nonzero(np.isnan(values)))
+    with np.errstate(over="ignore"):
+        total, square = float(good.sum()), float(np.square(good).sum())
+    return Summary(
+        elements=values.size,
+        total=total,
+        total_square=square,
+        minimum=float(good.min(initial=np.inf)),
+        maximum=float(good.max(initial=-np.inf)),
+        zeros=int(np.count_nonzero(good == 0)),
+        subnormals=int(np.count_nonzero((good != 0) & (np.abs(good) < np.finfo(np.float64).smallest_normal))),
+        nans=nans,
+        infinities=values.size - good.size - nans,
+    )
 
 
 class Grid:

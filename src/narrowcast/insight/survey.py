@@ -246,15 +246,15 @@ def _skipped(entry: "TensorEntry") -> TensorSurvey:
     )
 
 
-def _pieces(file: "SafeTensorsFile", entry: "TensorEntry", tally: TensorTally | None, chunk: int) -> Iterator[Piece]:
+def _chunks(file: "SafeTensorsFile", entry: "TensorEntry", chunk: int) -> Iterator[Array]:
+    wide = np.float64 if entry.dtype == "F64" else np.float32
     for raw in file.chunks(entry.name, chunk):
-        values: Array = raw.astype(np.float64 if entry.dtype == "F64" else np.float32)
-        if tally is not None:
-            finite = tally.finite(values)
-        else:
-            good = np.isfinite(values)
-            finite = values if good.all() else values[good]
-        yield piece(finite)
+        yield raw.astype(wide, copy=False)
+
+
+def _finite_piece(values: Array) -> Piece:
+    good = np.isfinite(values)
+    return piece(values if good.all() else values[good])
 
 
 def _survey_tensor(
@@ -267,18 +267,19 @@ def _survey_tensor(
     chunk: int,
 ) -> TensorSurvey:
     tensor = TensorTally()
-    kept: list[Piece] = []
-    for part in _pieces(file, entry, tensor, chunk):
-        tensor.add(part)
-        kept = [part]  # a tensor of one piece need not be read twice
+    kept: list[Array] = []
+    for values in _chunks(file, entry, chunk):  # the scale needs the largest magnitude of all
+        tensor.read(values)
+        kept = [values]  # a tensor of one piece need not be read twice
     wide = entry.dtype == "F64"
     tallies = [
         FormatTally(grid, caster(grid.format), scale_for(grid.format, tensor.absmax, scaled, wide=wide))
         for grid in grids
     ]
-    again = kept if entry.elements <= chunk else _pieces(file, entry, None, chunk)
     done = 0
-    for part in again:
+    for values in kept if entry.elements <= chunk else _chunks(file, entry, chunk):
+        part = _finite_piece(values)
+        tensor.add(part)
         for tally in tallies:
             tally.add(part)
         done += part.values.size
@@ -286,7 +287,7 @@ def _survey_tensor(
     tick(entry.elements)
     stats = tuple(_stats(tensor, tally) for tally in tallies)
     pick, reason = _pick(entry, tensor, stats, rule)
-    finite = tensor.elements - tensor.nans - tensor.infinities
+    finite = tensor.finite
     return TensorSurvey(
         name=entry.name,
         dtype=entry.dtype,
@@ -322,7 +323,7 @@ def _share(count: int, of: int) -> float:
 
 
 def _stats(tensor: TensorTally, tally: FormatTally) -> FormatStats:
-    finite = tensor.elements - tensor.nans - tensor.infinities
+    finite = tensor.finite
     fmt: Format = tally.grid.format
     used = np.flatnonzero(tensor.binade_count)
     return FormatStats(

@@ -1,6 +1,7 @@
 """A diagnosis as one self-contained page, for someone who has never seen one."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from narrowcast.version import VERSION
 Array = npt.NDArray[Any]
 
 BINS = 160
+OUTLIERS_BEYOND = 99.9  # percent of the magnitudes
 SHOWN_SPAN = 4.0  # the histogram ends at this many times the largest code
 
 MEASURES = {
@@ -87,6 +89,12 @@ def _cards(diagnosis: Diagnosis, case: QuantizedCase | None) -> list[tuple[str, 
             (figures.percent(q.flushed), "turned into zero", "too small for the smallest code"),
             (case.format, "format", f"{formats[case.format].bits} bits, {shape} elements"),
         ]
+        most = diagnosis.percentiles.get(OUTLIERS_BEYOND)
+        if most:
+            times = case.facts.absmax / most
+            cards.append(
+                (f"{times:.3g} ×", "outliers", f"the largest against the {OUTLIERS_BEYOND:g}% below {most:.3g}")
+            )
     elif diagnosis.chain:
         cards.append((" → ".join(s.to for s in diagnosis.chain), "chain", "casts in order"))
     return cards
@@ -121,9 +129,9 @@ def _finding(detection: Detection, case: QuantizedCase | None) -> dict[str, Any]
 def _plots(detection: Detection, case: QuantizedCase | None) -> list[tuple[str, str]]:
     shown = detection.shown
     if shown is None and detection.fixed is not None and case is not None and detection.fixed.values is not None:
-        wanted = detection.fixed.wide
-        before = case.matching if case.matching.shape == wanted.shape else np.full(wanted.shape, np.nan)
-        shown = (wanted, before, detection.fixed.matching)
+        wanted, after = detection.fixed.sample()
+        before = case.sample()[1] if case.shape == detection.fixed.shape else np.full(wanted.shape, np.nan)
+        shown = (wanted, before, after)
     if shown is None:
         return []
     wanted, before, after = (np.asarray(a, np.float64).reshape(-1) for a in shown)
@@ -151,11 +159,7 @@ def _limits(values: Array, before: Array) -> tuple[float, float]:
 
 def _curves(case: QuantizedCase) -> dict[str, Any]:
     """Histogram in steps of the scale, and what happens at each magnitude."""
-    step = case.step if case.columns is None else case.step[..., : case.columns]
     offset = 0.0 if case.offset is None else float(np.mean(case.offset))
-    with np.errstate(all="ignore"):
-        scaled = np.asarray(case.wide / step) + offset
-    finite = scaled[np.isfinite(scaled)]
     values = (
         decode(np.arange(case.row.code_mask + 1, dtype=case.row.code_dtype), case.format)
         if case.row.bits <= 8
@@ -164,14 +168,18 @@ def _curves(case: QuantizedCase) -> dict[str, Any]:
     grid = [] if values is None else [float(v) for v in np.unique(values[np.isfinite(values)])]
     top, bottom = float(case.row.max), float(case.row.min)
     smallest = 0.5 if case.row.is_integer else float(min((v for v in grid if v > 0), default=0.0)) / 2
-    low = max(float(finite.min(initial=0.0)), -SHOWN_SPAN * max(abs(bottom), 1))
-    high = min(float(finite.max(initial=0.0)), SHOWN_SPAN * top)
+    low, high = 0.0, 0.0
+    for scaled in _scaled(case, offset):
+        low, high = min(low, float(scaled.min(initial=0.0))), max(high, float(scaled.max(initial=0.0)))
+    low, high = max(low, -SHOWN_SPAN * max(abs(bottom), 1)), min(high, SHOWN_SPAN * top)
     if not high > low:
         low, high = low - 1, high + 1
-    counts, edges = np.histogram(np.clip(finite, low, high), bins=BINS, range=(low, high))
+    edges, counts = np.linspace(low, high, BINS + 1), np.zeros(BINS, np.int64)
+    for scaled in _scaled(case, offset):
+        counts += np.histogram(np.clip(scaled, low, high), bins=BINS, range=(low, high))[0]
     return {
         "format": case.format,
-        "scale": float(np.nanmedian(case.step)),
+        "scale": float(np.nanmedian(case.scale.astype(np.float64))),
         "many": case.scale.size,
         "edges": [_digits(e) for e in edges],
         "counts": counts.tolist(),
@@ -183,24 +191,34 @@ def _curves(case: QuantizedCase) -> dict[str, Any]:
     }
 
 
+def _scaled(case: QuantizedCase, offset: float) -> Iterator[Array]:
+    """Finite values in steps of their scales, slab by slab."""
+    for part in case.parts():
+        with np.errstate(all="ignore"):
+            scaled = np.asarray(part.x / part.step) + offset
+        yield scaled[np.isfinite(scaled)]
+
+
 def _binades(case: QuantizedCase) -> dict[str, list[Any]]:
-    finite = np.isfinite(case.wide) & np.isfinite(case.matching)
-    x, real, clamped = case.wide[finite], case.matching[finite], case.clamped[finite]
-    part = piece(x.astype(np.float64))
-    zeroed = (real == 0) & (x != 0)
-
-    def count(mask: Array) -> Array:
-        return np.bincount(part.binade[mask], minlength=BINADES)
-
-    signal = np.bincount(part.binade, weights=np.square(x), minlength=BINADES)
-    noise = np.bincount(part.binade, weights=np.square(real - x), minlength=BINADES)
-    used = np.flatnonzero(np.bincount(part.binade, minlength=BINADES))
+    kept, zeroed, clamped = (np.zeros(BINADES, np.int64) for _ in range(3))
+    signal, noise = np.zeros(BINADES), np.zeros(BINADES)
+    for part in case.parts():
+        good = part.finite & np.isfinite(part.real)
+        x, real, beyond = part.x[good], part.real[good], part.clamped[good]
+        places = piece(x).binade
+        gone = (real == 0) & (x != 0)
+        for count, mask in ((kept, ~gone & ~beyond), (zeroed, gone), (clamped, beyond & ~gone)):
+            count += np.bincount(places[mask], minlength=BINADES)
+        with np.errstate(over="ignore"):
+            signal += np.bincount(places, weights=np.square(x), minlength=BINADES)
+            noise += np.bincount(places, weights=np.square(real - x), minlength=BINADES)
+    used = np.flatnonzero(kept + zeroed + clamped)
     used = used[used > 0]
     return {
         "e": (used + LOWEST_EXPONENT).tolist(),
-        "kept": count(~zeroed & ~clamped)[used].tolist(),
-        "zeroed": count(zeroed)[used].tolist(),
-        "clamped": count(clamped & ~zeroed)[used].tolist(),
+        "kept": kept[used].tolist(),
+        "zeroed": zeroed[used].tolist(),
+        "clamped": clamped[used].tolist(),
         "error": [_digits(math.sqrt(n / s)) if s else None for n, s in zip(noise[used], signal[used], strict=True)],
     }
 
