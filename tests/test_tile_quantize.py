@@ -119,7 +119,8 @@ def test_way_back_within_half_a_step(scale, offset, units, asymmetric):
     zero = [offset if asymmetric else 0]
     tdequant(back, Tile(codes), Tile.per_row([scale]), Tile.per_row(zero), semantics=SIMULATOR)
     low, high = (0, 255) if asymmetric else (-128, 127)
-    inside = (codes > low) & (codes < high)
+    wanted = np.rint(values / scale) + zero[0]
+    inside = (wanted >= low) & (wanted <= high)
     exact = values.astype(np.float64)
     error = np.abs(back.numpy().astype(np.float64) - exact)
     ulp = np.spacing(np.maximum(np.abs(values), np.abs(back.numpy()))).astype(np.float64)
