@@ -183,3 +183,20 @@ def test_one_line_and_exit_code_2(command: str, message: str, capsys: pytest.Cap
     assert message in lines[0]
     assert not Path("out.npy").exists()
     assert not Path("out.npy.json").exists()
+
+
+def test_matmul_audit_asks_about_the_order_of_sums(capsys: pytest.CaptureFixture[str]) -> None:
+    """2**24 + 1 + 1: one at a time every 1 is lost."""
+    np.save("one.npy", np.float32([[2.0**24, 1, 1]]))
+    np.save("ones.npy", np.ones((3, 16), np.float32))
+    text = shown(capsys, "matmul one.npy ones.npy --audit")
+    assert "cube_accumulation: 16 of 16 elements change" in text
+    form = json.loads(shown(capsys, "matmul one.npy ones.npy --audit --json"))
+    assert form["product"] == {"op": "Mmad", "a_format": "fp32", "b_format": "fp32", "acc_layout": "plain"}
+
+
+def test_words_and_scales_are_not_mixed_up(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("words.npy", nc.fixpipe.quant_words([0.5] * 40, 0, True))
+    for command in ("--words scale.npy", "--scale words.npy", "--words words.npy --offset 3"):
+        assert run(f"fixpipe acc.npy --mode REQ8 {command}") == 2
+        assert len([x for x in capsys.readouterr().err.splitlines() if "warning:" not in x]) == 1

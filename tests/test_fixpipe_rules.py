@@ -207,3 +207,35 @@ def test_json_round_trip() -> None:
     op = fixpipe.Fixpipe(mode="VREQ8", activation="relu", layout="NZ", route="L1", stride=640, accept_dummy=True)
     assert op.mode == "REQ8"
     assert nc.from_json(nc.to_json(op)) == op
+
+
+def test_one_error_lists_rules_on_parameters_and_on_data() -> None:
+    """The width of the data breaks a rule too, and is in the same list."""
+    with pytest.raises(nc.errors.ConstraintError) as caught:
+        nc.fixpipe.run(
+            np.ones((3, 20), np.int32), "REQ8", fixpipe.QuantParam(1.0), layout="NZ", offset_bytes=3, post_mode=2
+        )  # fmt: skip
+    assert [f.rule for f in caught.value.findings] == ["FIXP-03", "FIXP-07", "FIXP-08"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"source_offset_bytes": -64}, "source_offset_bytes is -64"),
+        ({"source_row_stride": -1, "on_violation": "emulate"}, "source_row_stride is -1"),
+        ({"parameter_target_bytes": -64}, "parameter_target_bytes is -64"),
+        ({"m": 1.5}, "m is 1.5"),
+        ({"offset_bytes": float("nan")}, "offset_bytes is nan"),
+        ({"offset_bytes": 0.3}, "offset_bytes is 0.3"),
+        ({"relu": True, "clip": float("nan")}, "clip bound nan"),
+        ({"relu": True, "clip": float("inf")}, "clip bound inf"),
+    ],
+)
+def test_places_that_do_not_exist(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(nc.errors.NarrowcastError, match=words):
+        nc.fixpipe.run(np.ones((2, 16), np.int32), "REQ8", fixpipe.QuantParam(1.0), **settings)
+
+
+def test_integers_beyond_s32_are_named() -> None:
+    with pytest.raises(nc.errors.FormatError, match=r"2147483648 at \[0, 1\] does not fit S32"):
+        nc.fixpipe.run(np.array([[1, 2**31]]), "REQ8", fixpipe.QuantParam(1.0))

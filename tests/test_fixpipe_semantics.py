@@ -312,3 +312,51 @@ def test_e5m2_follows_the_control_bits_of_e4m3() -> None:
     assert [hex(c) for c in kept] == ["0x7c", "0xfc", "0x7e", "0x3c"]
     nan = fixpipe.run(acc, "QF32_2_E5M2", 1.0, control=nc.Control(ctrl50=1)).codes[0]
     assert nan[2] == 0x7E
+
+
+def test_words_of_the_operator_go_in_as_they_come() -> None:
+    """Its int64 output holds the same bits, and is not an array of scales."""
+    acc = np.arange(-8, 8, dtype=np.int32).reshape(1, 16)
+    words = fixpipe.trans_quant_param([0.5] * 16, [3])
+    signed = fixpipe.trans_quant_param([0.5] * 16, [3], dtype="int64")
+    assert np.array_equal(fixpipe.run(acc, "REQ8", signed).codes, fixpipe.run(acc, "REQ8", words).codes)
+
+
+def test_an_offset_beside_a_word_is_refused() -> None:
+    acc = np.ones((1, 16), np.int32)
+    for param in (QuantParam(1.0), np.uint64([QuantParam(1.0).word])):
+        with pytest.raises(nc.errors.FormatError, match="its own offset"):
+            fixpipe.run(acc, "REQ8", param, offset=9)
+    with pytest.raises(nc.errors.EncodingError, match="300"):
+        fixpipe.quant_words([1.0], [300], True)
+
+
+def test_bit_46_is_left_clear_where_it_means_nothing() -> None:
+    assert int(parameter_words(fixpipe.Fixpipe(mode="DEQF16"), 0.5)[0]) == 0x3F000000
+    assert int(parameter_words(fixpipe.Fixpipe(mode="REQ8"), 0.5)[0]) == 0x4000_3F000000
+
+
+def test_audit_counts_the_dummy_columns_alone() -> None:
+    """One more column group in the last row: the results themselves stay."""
+    op, words = fixpipe.Fixpipe(mode="REQ8"), np.uint64([QuantParam(1.0).word])
+    entry = nc.audit(op, {"acc": np.ones((3, 40), np.int32), "words": words}).entries[0]
+    assert (entry.switch, entry.changed, entry.total, entry.first_index) == ("nd_tail", 8, 128, (120,))
+    assert (entry.chosen_result, entry.alternative_result) == ("nothing", "0xa5")
+
+
+def test_journey_under_the_seed_shows_every_stage() -> None:
+    """A floating-point result gets the offset there, and a slope acts after it."""
+    op = fixpipe.Fixpipe(mode="DEQF16", activation="leaky")
+    inputs = {"acc": np.full((1, 16), -10, np.int32), "words": np.uint64([QuantParam(1.0, 4).word]), "alpha": [0.5]}
+    steps = {s.stage: s.result for s in fixpipe.journey(op, inputs, 0, 0, SEED).steps}
+    assert (steps["offset"], steps["ReLU"]) == ("-6", "-3")
+    assert steps["conversion"].endswith("= -3")
+
+
+def test_dummy_columns_go_through_relu() -> None:
+    """What the array holds beyond N takes the same way as the rest."""
+    acc = np.full((1, 32), -5, np.int32)
+    store = fixpipe.run(
+        acc, "REQ8", QuantParam(1.0), relu=True, n=20, semantics=nc.Semantics().override(nd_tail="dummy")
+    )
+    assert store.storage[0].tolist() == [0] * 32

@@ -15,6 +15,8 @@ from narrowcast.checks.program_rules import PROGRAM_RULES
 from narrowcast.errors import NarrowcastError, unknown_name
 from narrowcast.fixpipe import Fixpipe
 from narrowcast.fixpipe import rules as fixpipe_rules
+from narrowcast.fixpipe.call import Call
+from narrowcast.fixpipe.words import split_words
 from narrowcast.operation import Finding, Semantics
 from narrowcast.vector.rules import PURPOSES, USE_RULES, CastUse
 
@@ -84,10 +86,14 @@ def check(
     return sorted(found, key=lambda f: _order(f, subject))
 
 
-def _call(op: Fixpipe, inputs: Mapping[str, npt.ArrayLike]) -> fixpipe_rules.Call:
+def _call(op: Fixpipe, inputs: Mapping[str, npt.ArrayLike]) -> Call:
     acc = None if "acc" not in inputs else np.asarray(inputs["acc"])
-    parameters = tuple((k, np.atleast_1d(np.asarray(inputs[k], np.float32))) for k in ("scale", "alpha") if k in inputs)
-    return fixpipe_rules.Call(op, acc, parameters)
+    names = {"scale": "scale", "alpha": "slope"}
+    found = [(name, np.atleast_1d(np.asarray(inputs[k], np.float32))) for k, name in names.items() if k in inputs]
+    if "words" in inputs and op.mode_row.scaled:
+        found.append(("scale", split_words(np.atleast_1d(np.asarray(inputs["words"])).view(np.uint64))[0]))
+    shape = acc.shape[-2:] if acc is not None and acc.ndim >= 2 and op.acc_layout == "plain" else (0, 0)
+    return Call(op, acc, tuple(found), shape)
 
 
 def _order(finding: Finding, program: Program) -> int:

@@ -1,5 +1,6 @@
 """``narrowcast matmul``: a matrix product and its way out of the Cube, in one command."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -86,6 +87,7 @@ def matmul(
         dual=dual,
         accept_dummy=accept_dummy,
     )
+    answer = replace(answer, product=product, factors={"a": left, "b": right, "bias": start})
     size = f"{left.shape[0]}x{left.shape[1]} {product.a_format} by {right.shape[0]}x{right.shape[1]} {product.b_format}"
     before = f"{size} -> {product.pair.accumulator} accumulators"
     pipe.report(answer, output, element, audit, force, json, before)

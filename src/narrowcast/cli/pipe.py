@@ -10,6 +10,7 @@ import typer
 from narrowcast.cli.terminal import line, print_json
 
 if TYPE_CHECKING:
+    from narrowcast.cube import Mmad
     from narrowcast.fixpipe import Fixpipe, Store
     from narrowcast.operation import Control, Semantics
 
@@ -44,8 +45,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing outputs."
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 JSON_KEYS = (
-    "JSON keys: operation, semantics, control, store (format shape route elements bytes cycles rates chunks "
-    "dummy_elements findings), and where asked file, element, audit."
+    "JSON keys: operation, product (matmul), semantics, control, store (format shape route elements bytes cycles rates "
+    "chunks dummy_elements findings), and where asked file, element, audit."
 )
 
 
@@ -58,6 +59,9 @@ class Answer:
     semantics: "Semantics"
     control: "Control"
     store: "Store"
+    product: "Mmad | None" = None
+    factors: Mapping[str, Any] | None = None
+    """With a product: its inputs, which an audit starts from."""
 
 
 def semantics_of(authority: str, chip: str, switch: list[str] | None) -> "Semantics":
@@ -104,6 +108,7 @@ def send(
     """Run the pipe on accumulators with parameters as they were typed."""
     import numpy as np
 
+    from narrowcast.errors import FormatError
     from narrowcast.fixpipe import Fixpipe
     from narrowcast.fixpipe.files import number_or_array, read_array
     from narrowcast.fixpipe.run import parameter_words
@@ -119,8 +124,12 @@ def send(
     param: Any = None
     if words is not None:
         param = read_array(words)
+        if param.dtype.name not in ("uint64", "int64"):
+            raise FormatError(f"{words} holds {param.dtype}; parameter words are uint64 or int64.", hint="Use --scale.")
     elif scale is not None:
         param = number_or_array(scale, "scale")
+        if param.dtype.name in ("uint64", "int64") and op.mode_row.scaled:
+            raise FormatError(f"{scale} holds {param.dtype}, as words do; scales are floats.", hint="Use --words.")
         param = param.astype(np.int64) if op.mode_row.shifts else param.astype(np.float32)
     made = parameter_words(op, param, number_or_array(offset, "offset"), True, semantics)
     inputs = {"acc": acc, "words": made, "alpha": alpha, "bias": bias}
@@ -132,6 +141,7 @@ def report(
 ) -> None:
     """Write the file where one is asked for, then print everything."""
     from narrowcast.fixpipe import journey
+    from narrowcast.fixpipe.chain import ProductOut
     from narrowcast.fixpipe.files import write_store
     from narrowcast.operation import audit as ask
     from narrowcast.operation import to_json
@@ -141,9 +151,16 @@ def report(
     if element is not None:
         row, column = _element(element)
         way = journey(op, answer.inputs, row, column, answer.semantics, answer.control, store)
-    found = ask(op, answer.inputs, answer.semantics, answer.control) if audit else None
+    found = None
+    if audit and answer.product is not None and answer.factors is not None:
+        chain = ProductOut(product=answer.product, pipe=op)
+        sent = {name: answer.inputs[name] for name in ("words", "alpha")}
+        found = ask(chain, {**answer.factors, **sent}, answer.semantics, answer.control)
+    elif audit:
+        found = ask(op, answer.inputs, answer.semantics, answer.control)
     record = {
         "operation": to_json(op),
+        **({} if answer.product is None else {"product": to_json(answer.product)}),
         "semantics": answer.semantics.to_json(),
         "control": answer.control.to_json(),
     }
@@ -173,6 +190,8 @@ def report(
         print()
         for i, text in enumerate(str(found).splitlines()):
             line("" if i else "audit", text)
+        for text in found.refused:
+            line("", f"refused with {text}")
 
 
 def _element(text: str) -> tuple[int, int]:

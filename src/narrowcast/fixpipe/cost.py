@@ -7,8 +7,9 @@ from narrowcast.errors import ShapeError
 from narrowcast.fixpipe.addressing import C0
 
 MOST_ROWS = 65535
-MOST_COLUMNS = 4095 // C0 * C0
-"""Columns of one instruction when a matrix needs several: its field holds 4095, and L0C is cut at fractals."""
+FIELD_COLUMNS = 4095
+MOST_COLUMNS = FIELD_COLUMNS // C0 * C0
+"""Columns of one instruction when a matrix needs several: L0C is cut at fractals."""
 
 
 @dataclass(frozen=True)

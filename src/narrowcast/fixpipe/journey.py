@@ -209,11 +209,9 @@ def _integer_steps(
         steps.append(Step("offset", _text(total), f"plus {int(p.offset[0])}, in FP32; fixpipe_s9=none"))
     codes = pipeline.to_integer(value, p, choices)
     if p.alpha is not None and choices.choose("fixpipe_relu_order") == "after-offset":
-        steps.append(Step("ReLU", _text(np.maximum(total, 0)), "after the offset; fixpipe_relu_order=after-offset"))
+        steps.append(_late_activation(total, p.alpha))
     if p.clip is not None:
-        steps.append(
-            Step("clip", f"at most {p.clip:g}", f"fixpipe_clip_domain={choices.choose('fixpipe_clip_domain')}")
-        )
+        steps.append(_clip(p.clip, choices))
     how = choices.choose("fixpipe_integer_overflow")
     steps.append(Step(f"{p.target} clamp", _text(decode(codes, p.target)), f"to {target.min}..{target.max}, {how}"))
     return codes
@@ -223,9 +221,27 @@ def _float_steps(
     steps: list[Step], value: Array, mode: FixpipeMode, p: Parameters, choices: Choices, control: Control
 ) -> Array:
     codes = pipeline.to_float(value, mode, p, choices, control)
+    total = value
+    if mode.scaled and choices.choose("fixpipe_float_offset") == "added":
+        total = total + p.offset.astype(value.dtype)
+        why = f"plus {int(p.offset[0])}, in FP32; fixpipe_float_offset=added"
+        steps.append(Step("offset", _text(total), why))
+    if p.alpha is not None and choices.choose("fixpipe_relu_order") == "after-offset":
+        steps.append(_late_activation(total, p.alpha))
+    if p.clip is not None:
+        steps.append(_clip(p.clip, choices))
     bits = f"CTRL[48]={control.ctrl48}" + (f", CTRL[50]={control.ctrl50}" if p.target in ("e4m3", "e5m2") else "")
     steps.append(Step("conversion", _code_text(codes, p.target), f"one rounding, {mode.rounding.value}; {bits}"))
     return codes
+
+
+def _late_activation(total: Array, alpha: Array) -> Step:
+    result = np.where(total < 0, np.where(alpha == 0, 0, total * alpha), total)
+    return Step("ReLU", _text(result), "after the offset; fixpipe_relu_order=after-offset")
+
+
+def _clip(bound: float, choices: Choices) -> Step:
+    return Step("clip", f"at most {bound:g}", f"fixpipe_clip_domain={choices.choose('fixpipe_clip_domain')}")
 
 
 def _address(op: Fixpipe, store: Store, row: int, column: int) -> Step:

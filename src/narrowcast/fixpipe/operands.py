@@ -1,5 +1,6 @@
 """What a Fixpipe instruction is given: accumulators and parameters, checked and brought to one form."""
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,29 @@ if TYPE_CHECKING:
     from narrowcast.fixpipe.operation import Fixpipe
 
 _DTYPES = {"s32": "int32", "fp32": "float32"}
+_COUNTS = (
+    *("m", "n", "batches", "stride", "batch_stride"),
+    *("source_stride", "source_batch_stride", "source_row_stride", "source_offset_bytes"),
+    *("parameter_source_bytes", "parameter_target_bytes"),
+)
+"""Fields that count elements, rows or bytes."""
 
 
 def check_sizes(op: "Fixpipe") -> None:
-    """Refuse sizes that no accumulator has.
+    """Refuse sizes, addresses and bounds that nothing has.
 
     Raises:
-        ShapeError: negative sizes, or an NZ accumulator without m and n.
+        ShapeError: a size or address that is negative or no whole number, or an NZ accumulator without m and n.
+        FormatError: a clip bound that is infinite or NaN.
     """
-    for name in ("m", "n", "batches", "stride", "batch_stride", "source_stride", "source_batch_stride"):
-        value = getattr(op, name)
-        if value is not None and value < (1 if name == "batches" else 0):
-            raise ShapeError(f"{name} is {value}; it counts from {1 if name == 'batches' else 0}.")
+    for name in _COUNTS:
+        value, least = getattr(op, name), 1 if name == "batches" else 0
+        if value is not None and (not isinstance(value, (int, np.integer)) or value < least):
+            raise ShapeError(f"{name} is {value}; it is a whole number from {least}.")
+    if not (math.isfinite(op.offset_bytes) and op.offset_bytes >= 0 and float(2 * op.offset_bytes).is_integer()):
+        raise ShapeError(f"offset_bytes is {op.offset_bytes}; it counts bytes from 0, half a byte being one S4 result.")
+    if op.clip is not None and not math.isfinite(op.clip):
+        raise FormatError(f"clip bound {op.clip} is not finite.", source="asc-devkit:SetFixPipeClipRelu")
     if op.acc_layout == "NZ" and (op.m is None or op.n is None):
         raise ShapeError("an NZ accumulator needs m and n, which its padded storage does not tell.")
 
@@ -43,6 +55,13 @@ def accumulators(op: "Fixpipe", acc: Any) -> tuple[Array, Array | None]:
     dtype = _DTYPES[op.mode_row.accumulator]
     array = np.asarray(acc)
     if array.dtype.newbyteorder("=").name != dtype:
+        beyond = _beyond_s32(array) if dtype == "int32" else None
+        if beyond is not None:
+            raise FormatError(
+                f"accumulator {int(array[beyond])} at {list(beyond)} does not fit S32, which mode {op.mode} takes.",
+                hint="Scale the operands down, or split K and add the parts in a wider type.",
+                source=op.mode_row.source,
+            )
         raise FormatError(
             f"mode {op.mode} takes {op.mode_row.accumulator} accumulators ({dtype}); got {array.dtype}.",
             hint="S32 accumulators come from s8 operands, FP32 ones from the others.",
@@ -55,6 +74,15 @@ def accumulators(op: "Fixpipe", acc: Any) -> tuple[Array, Array | None]:
     if m > full.shape[1] or n > full.shape[2]:
         raise ShapeError(f"m x n = {m} x {n} is larger than the accumulator array {list(full.shape[1:])}.")
     return full[:, :m, :n], full[:, :m, n:] if full.shape[2] > n else None
+
+
+def _beyond_s32(array: Array) -> tuple[int, ...] | None:
+    """Index of the first integer that S32 cannot hold."""
+    if array.dtype.kind not in "iu" or not array.size:
+        return None
+    limits = np.iinfo(np.int32)
+    bad = (array < limits.min) | (array > limits.max)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)) if bad.any() else None
 
 
 def whole_fractals(op: "Fixpipe", acc: Any) -> Array | None:
@@ -75,7 +103,10 @@ def _plain(op: "Fixpipe", array: Array) -> Array:
     if array.ndim == 3 and array.shape[0] == op.batches:
         return array
     wanted = "[M, N]" if op.batches == 1 else f"[{op.batches}, M, N]"
-    raise ShapeError(f"accumulators are {wanted}; got shape {list(array.shape)}.")
+    raise ShapeError(
+        f"accumulators are {wanted}; got shape {list(array.shape)}.",
+        hint='For L0C\'s fractals pass acc_layout="NZ" with m and n.',
+    )
 
 
 def _from_l0c(op: "Fixpipe", array: Array) -> Array:
@@ -129,7 +160,10 @@ def parameters(
 def _words(op: "Fixpipe", words: Any, rows: int, columns: int, choices: Choices) -> Array:
     row = op.mode_row
     if words is None:
-        raise FormatError(f"mode {row.name} needs a parameter word.", hint="Pass param=QuantParam(scale).")
+        raise FormatError(
+            f"mode {row.name} needs a parameter word.",
+            hint="Pass param=QuantParam(scale), on the command line --scale.",
+        )
     array = np.atleast_1d(np.asarray(words))
     if array.dtype == np.int64:  # the operator's other output type
         array = array.view(np.uint64)
@@ -181,4 +215,5 @@ def last_column(p: Parameters) -> Parameters:
     def last(field: Array) -> Array:
         return field[..., -1:]
 
-    return replace(p, scale=last(p.scale), offset=last(p.offset), alpha=None, bias=None)
+    alpha = None if p.alpha is None else last(p.alpha)
+    return replace(p, scale=last(p.scale), offset=last(p.offset), alpha=alpha, bias=None)

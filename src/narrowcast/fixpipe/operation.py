@@ -11,10 +11,11 @@ from narrowcast.catalog.formats import formats
 from narrowcast.errors import NarrowcastError, UnsupportedCastError, unknown_name
 from narrowcast.fixpipe import operands
 from narrowcast.fixpipe.addressing import Array, layout_name
+from narrowcast.fixpipe.call import Call
 from narrowcast.fixpipe.fast import convert_fast
 from narrowcast.fixpipe.pipeline import Parameters, in_row_blocks, switches_of
 from narrowcast.fixpipe.placing import place
-from narrowcast.fixpipe.rules import EMULATED, Call, check
+from narrowcast.fixpipe.rules import EMULATED, check
 from narrowcast.fixpipe.store import Store
 from narrowcast.operation import Choices, Control, Finding, Semantics
 from narrowcast.operation.findings import refuse
@@ -90,6 +91,7 @@ class Fixpipe:
     on_violation: str = "raise"
     table: str | None = None
 
+    judges_data: ClassVar[bool] = True
     inputs: ClassVar[tuple[str, ...]] = ("acc", "words", "alpha", "bias")
     optional: ClassVar[tuple[str, ...]] = ("words", "alpha", "bias")
 
@@ -196,7 +198,7 @@ class Fixpipe:
         if p.bias is not None and choices.choose("fixpipe_bias") == "accumulator":
             raise NarrowcastError(
                 "the bias belongs in the accumulator: pass it to mmad, which starts from it.",
-                hint='Or choose the seed\'s pipe with semantics.override(fixpipe_bias="pipe").',
+                hint='Or choose the seed\'s pipe: semantics.override(fixpipe_bias="pipe"), --set fixpipe_bias=pipe.',
                 source="asc-devkit:Mmad; seed:2.3",
             )
         codes = self._convert(acc, p, choices, control)

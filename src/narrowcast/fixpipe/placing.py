@@ -1,5 +1,6 @@
 """Codes into destination buffers: halves, batches, tails, and what was written."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,8 +9,8 @@ from narrowcast.catalog.formats import formats
 from narrowcast.errors import ShapeError
 from narrowcast.fixpipe import cost
 from narrowcast.fixpipe.addressing import C0, Addressing, Array, ceil_to
+from narrowcast.fixpipe.call import STORE_GRAIN
 from narrowcast.fixpipe.pipeline import Parameters
-from narrowcast.fixpipe.rules import STORE_GRAIN
 from narrowcast.fixpipe.store import Store
 from narrowcast.operation import Finding
 
@@ -55,7 +56,7 @@ def place(
         ]
         if batches > 1:
             step = op.batch_stride if op.batch_stride is not None else where[0].end
-            where = [_moved(where[0], start + i * step) for i in range(batches)]
+            where = [replace(where[0], start=start + i * step) for i in range(batches)]
         extra = beyond[:, rows] if beyond is not None and last else None
         storages.append(_store(part, extra, tuple(where), bits, out))
         units.append(tuple(where))
@@ -96,10 +97,6 @@ def _halves(dual: str | None, m: int, n: int) -> tuple[tuple[slice, slice], ...]
     if dual == "N":
         return ((every_row, slice(0, n // 2)), (every_row, slice(n // 2, n)))
     return ((every_row, every_column),)
-
-
-def _moved(where: Addressing, start: int) -> Addressing:
-    return Addressing(where.layout, where.rows, where.columns, where.bits, where.stride, where.split, where.tail, start)
 
 
 def _displacement(op: "Fixpipe", found: tuple[Finding, ...], bits: int) -> int:

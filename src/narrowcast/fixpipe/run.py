@@ -46,7 +46,8 @@ def run(
     Args:
         acc: int32 or float32 accumulators [M, N], or [batches, M, N].
         mode: e.g. ``"REQ8"``, ``"QF32_2_E4M3"``, or a vendor name.
-        param: :class:`QuantParam`, uint64 words (one or N), or fp32 scales (one or N), for a shift mode the shift.
+        param: :class:`QuantParam`, words (a uint64 or int64 array, one or N), or fp32 scales (one or N), for a shift
+            mode the shift.
         offset: integers -256..255 with scales given as floats.
         signed: S8 rather than U8, with scales given as floats.
         bias: [N], only where the semantics put it in the pipe; else give it to ``mmad``.
@@ -111,17 +112,22 @@ def parameter_words(
 
     Raises:
         EncodingError: what the word cannot hold.
-        FormatError: a parameter for a mode that takes none.
+        FormatError: a parameter for a mode that takes none, or an offset beside words that have their own.
     """
     row = fixpipe_modes[op.mode]
     if param is None:
         return None
     if not row.takes_word:
         raise FormatError(f"mode {op.mode} takes no parameter.", source=row.source)
-    if isinstance(param, AnyParam):
-        return np.array([param.word], dtype=np.uint64)
-    array = np.asarray(param)
+    array = np.array([param.word], dtype=np.uint64) if isinstance(param, AnyParam) else np.asarray(param)
+    if isinstance(param, np.ndarray) and array.dtype == np.int64 and not row.shifts:
+        array = array.view(np.uint64)  # the operator's other output type; scales are floats
     if array.dtype == np.uint64:
+        if np.any(offset):
+            raise FormatError(
+                "a parameter word has its own offset; an offset beside it would be ignored.",
+                hint="Give the offset to QuantParam or quant_words, or pass scales.",
+            )
         return np.atleast_1d(array)
     if array.dtype.kind not in "fi":
         raise FormatError(f"param is {array.dtype}; pass a QuantParam, uint64 words or fp32 scales.")
@@ -139,7 +145,7 @@ def parameter_words(
         pairs = zip(scales.reshape(-1), shifts.reshape(-1), strict=True)
         return np.array([SpecQuantParam(float(s), int(o), target).word for s, o in pairs], dtype=np.uint64)
     if len(row.targets) == 1:
-        signed = row.targets[0] != "u8"
+        signed = False  # bit 46 means something to the 8-bit modes only
     elif op.target is not None:
         signed = op.target != "u8"
     return np.atleast_1d(quant_words(flat, offsets, signed))

@@ -110,9 +110,15 @@ def check_offsets(offset: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def quant_words(scale: npt.ArrayLike, offset: npt.ArrayLike, signed: bool) -> npt.NDArray[np.uint64]:
-    """Build words from arrays of scales and offsets (broadcast together)."""
+    """Build words from arrays of scales and offsets (broadcast together).
+
+    Raises:
+        EncodingError: a scale or offset the word cannot hold.
+    """
+    check_scales(scale)
+    whole = check_offsets(np.asarray(offset))
     bits = (np.asarray(scale, dtype=np.float32).view(np.uint32) & np.uint32(FP19_MASK)).astype(np.uint64)
-    field = (np.asarray(offset, dtype=np.int64) & 0x1FF).astype(np.uint64) << np.uint64(OFFSET_FIELD)
+    field = (whole & 0x1FF).astype(np.uint64) << np.uint64(OFFSET_FIELD)
     return np.asarray(bits | field | np.uint64(int(signed) << SIGNED_BIT))
 
 
@@ -214,6 +220,10 @@ class SpecQuantParam:
     @classmethod
     def from_word(cls, word: int, target: str) -> Self:
         """Decode a word for a target; a bit outside its fields is refused."""
+        if target not in cls.OFFSET_BITS:
+            raise unknown_name("target of a specification's parameter word", target, cls.OFFSET_BITS)
+        if not 0 <= word < 1 << 64:
+            raise EncodingError(f"a parameter word has 64 bits; {word:#x} does not fit.")
         bits = cls.OFFSET_BITS[target]
         used = 0xF << SHIFT_FIELD if target == "shift" else FP19_MASK | ((1 << bits) - 1) << OFFSET_FIELD
         if word & ~used:

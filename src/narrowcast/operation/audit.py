@@ -1,6 +1,6 @@
 """Which open question touches this result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -121,6 +121,10 @@ def differs(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(~(same | (np.isnan(a) & np.isnan(b))))
 
 
+def _shown(show: Callable[[Any], str], array: npt.NDArray[Any], index: tuple[int, ...]) -> str:
+    return "nothing" if array.ndim == 1 and index[0] >= array.size else show(array[index])
+
+
 def _compare(
     op: Operation,
     switch: str,
@@ -133,25 +137,30 @@ def _compare(
     show = getattr(op, "show", str)
     for part, result in results.items():
         other = others[part]
-        if result.shape != other.shape:
+        flat = result.ndim == other.ndim == 1
+        if flat:  # storage of another size: the elements both have are compared, the others are only in one
+            both = min(result.size, other.size)
+            changed = np.ones(max(result.size, other.size), dtype=np.bool_)
+            changed[:both] = differs(result[:both], other[:both])
+        elif result.shape != other.shape:
             changed = np.ones(result.shape, dtype=np.bool_)
             other = np.broadcast_to(np.array(str(other.shape)), result.shape)
         else:
             changed = differs(result, other)
         count = int(changed.sum())
         if count:
-            first = tuple(int(i) for i in np.unravel_index(int(np.argmax(changed)), result.shape))
+            first = tuple(int(i) for i in np.unravel_index(int(np.argmax(changed)), changed.shape))
             return AuditEntry(
                 switch=switch,
                 question=row.question,
                 chosen=chosen,
                 alternative=alternative,
                 changed=count,
-                total=result.size,
+                total=changed.size,
                 part=part,
                 first_index=first,
-                chosen_result=show(result[first]),
-                alternative_result=show(other[first]),
+                chosen_result=_shown(show, result, first),
+                alternative_result=_shown(show, other, first),
                 chosen_source=row.claim(chosen).source,
                 alternative_source=row.claim(alternative).source,
             )

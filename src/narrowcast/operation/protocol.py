@@ -21,7 +21,8 @@ class Operation(Protocol):
     """A call as data: a frozen dataclass of parameters.
 
     ``inputs`` names the arrays it takes, ``switches`` the disputed points it may read. Inputs named in a class
-    attribute ``optional`` may be missing; ``run`` then finds None.
+    attribute ``optional`` may be missing; ``run`` then finds None. A class attribute ``judges_data`` says that ``run``
+    refuses broken rules itself, with those that need the data in the same list.
     """
 
     inputs: ClassVar[tuple[str, ...]]
@@ -68,7 +69,9 @@ def execute(
 ) -> Any:
     """Run an operation after checking its rules; warn once per row when it may rest on an assumed one."""
     semantics = semantics or Semantics()
-    refuse(op.violations(semantics), type(op).__name__)
+    found = tuple(op.violations(semantics))
+    if not getattr(op, "judges_data", False):
+        refuse(found, type(op).__name__)
     for switch in op.switches:
         if semantics.claim(switch).provenance is Provenance.ASSUMED:
             _warn_once(switch, semantics.choose(switch))
