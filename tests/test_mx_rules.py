@@ -12,7 +12,7 @@ from narrowcast.mx import scale_rules
 from narrowcast.mx.bits import magnitude_bits, product, round_to_bf16
 from narrowcast.operation import execute
 
-LARGEST = {"e4m3": 448, "e5m2": 57344, "e2m1": 6, "e1m2": 1.75, "e3m2": 28, "e2m3": 7.5, "s8": 127}
+LARGEST = {"e4m3": 448, "e5m2": 57344, "e2m1": 6, "e1m2": 1.75, "e3m2": 28, "e2m3": 7.5, "s8": 127 / 64}
 ULP_BITS = {"e4m3": 3, "e5m2": 2, "e2m1": 1, "e1m2": 2, "e3m2": 2, "e2m3": 3}
 SOURCE_DTYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
 

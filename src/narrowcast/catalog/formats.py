@@ -44,6 +44,7 @@ ROWS: tuple[Format, ...] = (
         bits=8,
         title="8-bit signed integer",
         is_signed=True,
+        mx_fraction_bits=6,  # MXINT8 (OCP MX v1.0): value = code / 64
         aliases=("int8", "int8_t", "i8"),
         dtype_code=19,
         ml_dtype="int8",

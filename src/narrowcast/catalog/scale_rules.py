@@ -130,8 +130,7 @@ ROWS: tuple[ScaleRuleRow, ...] = (
         tiny=_CLIPPED,
         source="OCP MX v1.0; equal to gfloat and microxcaling on finite blocks",
         example=("e4m3", 500.0, 127),
-        note="Scaled values in (max, 2**(emax + 1)) saturate: (448, 512) for e4m3. For s8 the stored byte counts the "
-        "integer code, 6 below OCP's byte, whose element is code / 64.",
+        note="Scaled values in (max, 2**(emax + 1)) saturate: (448, 512) for e4m3. An s8 element is code / 64.",
     ),
     ScaleRuleRow(
         name="ceil",

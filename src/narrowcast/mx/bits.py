@@ -17,7 +17,7 @@ BIAS = 127
 class Element:
     """The facts of an element format that scale rules use.
 
-    For integers they are those of the code: 127 is 1.984375 * 2**6.
+    For integers they are those of the element OCP defines: MXINT8 runs to 127 / 64 = 1.984375.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Element:
         bits = int(np.float32(row.max).view(np.uint32))
         emax = (bits >> FRACTION_BITS) - BIAS
         if isinstance(row, IntFormat):
-            return cls(row.name, emax, bits & int(FRACTION), row.bits - 2)
+            return cls(row.name, emax - row.mx_fraction_bits, bits & int(FRACTION), row.bits - 2)
         assert isinstance(row, Magnitudes)
         return cls(row.name, emax, bits & int(FRACTION), row.binades[-1].fraction_bits)
 

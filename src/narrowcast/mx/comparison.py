@@ -18,6 +18,7 @@ from narrowcast.numerics import source_name
 from narrowcast.numerics.unpacking import Array
 from narrowcast.operation import Choices, Control, Semantics
 from narrowcast.quant import Cast, decode
+from narrowcast.quant.qtensor import block_scales
 from narrowcast.schema import Magnitudes
 from narrowcast.storage import open_safetensors
 
@@ -281,7 +282,7 @@ def _measure(rows: Array, kind: str, block: int, scheme: Scheme) -> _Piece:
     values = blocks.astype(np.float32, copy=False)
     multiplier = scheme.multipliers(byte, scheme.largest(blocks))
     scaled = scheme.scaled(blocks, multiplier)
-    real = decode(codes, scheme.format) * decode(byte, "e8m0")[..., None]
+    real = decode(codes, scheme.format) * block_scales(byte, scheme.format)[..., None]
     with np.errstate(invalid="ignore"):
         error = values.astype(np.float64) - real.astype(np.float64)
     error[~np.isfinite(error)] = 0

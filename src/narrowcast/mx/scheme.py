@@ -12,7 +12,7 @@ from narrowcast.mx.rules import NAN_BYTE, Context, multipliers, scale_bytes
 from narrowcast.mx.spelling import ScaleRule
 from narrowcast.numerics.unpacking import Array
 from narrowcast.quant import Cast
-from narrowcast.schema import Format, Rounding
+from narrowcast.schema import Format, IntFormat, Rounding
 
 _TINY = np.float32(2.0**-126)
 _DIRECTED = (Rounding.RD, Rounding.RU)
@@ -123,6 +123,8 @@ class Scheme:
             wide = np.where(wide == 0, np.float32(0.0), wide)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             product: Array = np.asarray(wide * multiplier[..., None])
+            if isinstance(self.target, IntFormat):
+                product = np.ldexp(product, self.target.mx_fraction_bits)
         if self.rounding not in _DIRECTED:
             return product
         small = np.abs(product) < _TINY

@@ -17,6 +17,7 @@ from narrowcast.quant.arrays import Array, as_codes, check_out
 from narrowcast.quant.blocks import Blocks
 from narrowcast.quant.cast import decode
 from narrowcast.quant.packing import pack, unpack
+from narrowcast.schema import IntFormat
 from narrowcast.version import VERSION
 
 _METADATA_KEY = "narrowcast"
@@ -57,7 +58,7 @@ class QTensor:
         offset: integers per block in the value domain of the format, or None.
         blocks: which elements share a scale.
         record: how the codes were made.
-        scale_format: ``fp32`` or ``e8m0``.
+        scale_format: ``fp32`` or ``e8m0``; under E8M0 scales an s8 code counts 1/64, as OCP's MXINT8 has it.
     """
 
     codes: Array
@@ -99,10 +100,8 @@ class QTensor:
 
     @property
     def scale_values(self) -> Array:
-        """Scales as float32."""
-        if self.scale_format == "fp32":
-            return self.scale
-        return decode(self.scale, self.scale_format)
+        """What a code is multiplied by, as float32."""
+        return self.scale if self.scale_format == "fp32" else block_scales(self.scale, self.format)
 
     def dequantize(self, out: Array | None = None) -> Array:
         """Return ``(code - offset) * scale`` as float32: subtract, then multiply, each rounded once.
@@ -193,6 +192,13 @@ class QTensor:
                 record=Record.from_json(form["record"]),
                 scale_format=form["scale_format"],
             )
+
+
+def block_scales(scale: Array, format: str) -> Array:
+    """Return what an MX element's code is multiplied by: 2**(byte - 127), and 2**-6 of that for MXINT8's integers."""
+    row = formats[format]
+    values = decode(scale, "e8m0")
+    return np.ldexp(values, -row.mx_fraction_bits) if isinstance(row, IntFormat) else values
 
 
 def _self_describing(q: QTensor) -> bool:

@@ -112,6 +112,7 @@ class IntFormat(Format):
     """Two's complement (``s``) or plain binary (``u``) integers."""
 
     is_signed: bool
+    mx_fraction_bits: int = 0  # as an MX element the code counts 2**-mx_fraction_bits
     kind: Kind = field(init=False, default=Kind.INTEGER)
 
     @property
