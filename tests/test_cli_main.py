@@ -140,7 +140,7 @@ def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr("narrowcast.insight.explain.explain_cast", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        assert main(["explain", "1", "--to", "e4m3"]) == 130
+        assert main(["explain", "1", "--to", "e4m3"]) == 2
     assert capsys.readouterr().err == (
         "narrowcast: warning: something may be off\nnarrowcast: interrupted; no output was written\n"
     )
@@ -163,7 +163,7 @@ def test_interruption_leaves_nothing(
 
     monkeypatch.setattr(Cast, "__call__", interrupted)
     monkeypatch.setattr("narrowcast.checkpoint.cast_file.CHUNK_ELEMENTS", 10)
-    assert main(["cast", str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.npy"), "--to", "hif8"]) == 130
+    assert main(["cast", str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.npy"), "--to", "hif8"]) == 2
     assert [p.name for p in tmp_path.iterdir()] == ["in.npy"]
     assert capsys.readouterr().err == "narrowcast: interrupted; no output was written\n"
 
@@ -183,7 +183,7 @@ def test_ctrl_c_half_way(tmp_path: Path) -> None:
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, (out, err)
+    assert process.returncode == 2, (out, err)
     assert out == "" and "Traceback" not in err
     assert [p.name for p in tmp_path.iterdir()] == ["in.npy"]
 

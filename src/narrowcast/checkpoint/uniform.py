@@ -321,15 +321,14 @@ class _Job:
         tally = TensorTally()
         seen = 0
         for values in self.values(entry):
-            finite = tally.finite(values)
-            if finite.size != values.size and self.nonfinite == "error":
+            tally.read(values)
+            if tally.finite != tally.elements and self.nonfinite == "error":
                 first = seen + int(np.argmin(np.isfinite(values)))
                 at = entry.offset_bytes + first * entry.stored.bits // 8
                 raise CheckpointError(
                     f"{self.file.path}, tensor {entry.name!r}, byte {at}: element {first} is {values[first - seen]}.",
                     hint="Repair it, keep the tensor as it is with --keep, or name a policy: --nonfinite saturate.",
                 )
-            tally.add(piece(finite))
             seen += values.size
         return tally
 

@@ -5,7 +5,6 @@ Nothing heavy is imported here or at the top of a command's file, so that ``--he
 
 import difflib
 import os
-import signal
 import sys
 import traceback
 import warnings
@@ -37,8 +36,7 @@ from narrowcast.cli.terminal import CONTEXT
 from narrowcast.errors import NarrowcastError
 
 REFUSED = 2
-"""Exit code of a command that was refused: usage, names, files."""
-INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a command that left no result: refused (usage, names, files), a full disk, or Ctrl-C."""
 READER_GONE = 141
 """Exit code when the other end of a pipe closed, the one a shell gives for SIGPIPE."""
 DEFECT = 70
@@ -51,8 +49,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
-    epilog="Every command's --help has examples. Exit codes: 0 done; 1 findings; 2 refused (usage, names, "
-    "files); 130 interrupted.",
+    epilog="Every command's --help has examples. Exit codes: 0 done; 1 findings; 2 no result "
+    "(usage, names, files, Ctrl-C).",
 )
 
 
@@ -107,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: words after the program's name; by default the process's own.
 
     Returns:
-        The exit code: 0 done, 1 findings, 2 refused, 130 interrupted, 141 when a pipe's reader went away.
+        The exit code: 0 done, 1 findings, 2 refused or interrupted, 141 when a pipe's reader went away.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -131,7 +129,7 @@ def _invoke(arguments: list[str]) -> int:
         sys.stdout.flush()
         return request.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted; no output was written", INTERRUPTED)
+        return _complain("interrupted; no output was written", REFUSED)
     except NarrowcastError as error:
         return _complain(str(error), REFUSED)
     except _UsageError as error:
