@@ -179,7 +179,7 @@ ROWS: tuple[PitfallRow, ...] = (
         name="double rounding",
         symptom="a few codes are off by one",
         cause="a value near a tie is rounded onto it by the first cast and past it by the second",
-        fix="Cast once, or make the first cast round to odd (ro).",
+        fix="Cast once; where no scale stands between the casts, rounding the first to odd (ro) gives the same.",
         tier=3,
         source=_USERS,
     ),

@@ -203,4 +203,7 @@ def _patterns(array: Array, row: Format) -> Array:
         return array.astype(row.code_dtype, copy=False)
     if array.dtype.name == row.ml_dtype or array.dtype.itemsize * 8 == row.bits:
         return array.view(row.code_dtype)
-    raise FormatError(f"codes are {array.dtype}; {row.name} codes are {row.code_dtype}.")
+    raise FormatError(
+        f"codes are {array.dtype}; {row.name} codes are {row.code_dtype}.",
+        hint="Give bit patterns or signed integers; numbers before quantization are the values.",
+    )

@@ -27,8 +27,8 @@ class ChainStep:
     Attributes:
         to: format.
         rounding: mode, None for the format's default.
-        scale: divisor before the cast, multiplied back after it; None: absmax / target for integers and floats of
-            at most 8 bits, 1 otherwise.
+        scale: divisor before the cast, multiplied back after it; None: the original's absmax / target for
+            formats of at most 8 bits, 1 for others.
     """
 
     to: str
@@ -51,19 +51,22 @@ def chain_of(steps: Sequence[Any]) -> tuple[ChainStep, ...]:
 
 
 def with_scales(values: Array, steps: Sequence[ChainStep]) -> tuple[ChainStep, ...]:
-    """Give every step its scale, which for a narrow format depends on all values that reach it."""
-    found: list[ChainStep] = []
+    """Give every step its scale.
+
+    Steps take it from the original values: from what reaches them, the last step of a chain and the same step alone
+    would have scales a little apart, and every result would differ for that reason.
+    """
+    largest = 0.0
+    if any(s.scale is None and formats[s.to].bits <= 8 for s in steps):
+        for slab in slabs(values.shape):
+            part = np.abs(np.asarray(values[slab.where], np.float64))
+            largest = max(largest, float(part[np.isfinite(part)].max(initial=0.0)))
+    found = []
     for step in steps:
-        scale = step.scale
-        row = formats[step.to]
-        if scale is None and row.bits > 8:
-            scale = 1.0
-        elif scale is None:
-            largest = 0.0
-            for slab in slabs(values.shape):
-                part = run_chain(np.asarray(values[slab.where], np.float64), found)[-1]
-                largest = max(largest, float(np.abs(part[np.isfinite(part)]).max(initial=0.0)))
-            scale = float(scale_of(np.asarray(largest, np.float32), denominator_of(row, "qmax")))
+        row, scale = formats[step.to], step.scale
+        if scale is None:
+            narrow = row.bits <= 8
+            scale = float(scale_of(np.asarray(largest), denominator_of(row, "qmax"))) if narrow else 1.0
         found.append(replace(step, scale=scale))
     return tuple(found)
 
@@ -109,13 +112,15 @@ def chain(values: Array, steps: Sequence[ChainStep]) -> Detection | None:
         f"first {first:.9g} at {index}: {run_chain(first, chained)[-1]:.6g} through the chain, "
         f"{run_chain(first, direct)[-1]:.6g} in one step"
     )
-    coarse = any(formats[s.to].bits <= 8 for s in steps[:-1])
+    coarse, detail = any(formats[s.to].bits <= 8 for s in steps[:-1]), ""
     if growth >= GROWTH_DB or coarse:
         message = f"{names} loses {growth:.1f} dB more than one cast to {last.to}; {shown}"
         pitfall, severity = "PIT-07", min(1.0, growth / 20)
     else:
         message = f"{count} of {size} codes of {names} differ from one cast to {last.to}; {shown}"
-        evidence["different_with_round_to_odd"] = _different_with_odd(values, steps, direct)
+        odd = _different_with_odd(values, steps, direct)
+        evidence["different_with_round_to_odd"] = odd
+        detail = f"Here {odd} would still differ with ro."
         pitfall, severity = "USR-07", count / size
     some = np.asarray(values[np.unravel_index(sample_places(size, SAMPLE), values.shape)], np.float64)
     return Detection(
@@ -126,6 +131,7 @@ def chain(values: Array, steps: Sequence[ChainStep]) -> Detection | None:
         {"differ_from_one_cast": 0, **merged.quality().to_json()},
         severity=severity,
         place="chain",
+        fix_detail=detail,
         tried=f"one cast to {last.to}",
         shown=(some, run_chain(some, chained)[-1], run_chain(some, direct)[-1]),
     )

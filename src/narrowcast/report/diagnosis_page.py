@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 
 BINS = 160
 OUTLIERS_BEYOND = 99.9  # percent of the magnitudes
+MARGIN = 0.02  # of the span, so that a bar at the end is whole
 SHOWN_SPAN = 4.0  # the histogram ends at this many times the largest code
 
 MEASURES = {
@@ -172,6 +173,7 @@ def _curves(case: QuantizedCase) -> dict[str, Any]:
     for scaled in _scaled(case, offset):
         low, high = min(low, float(scaled.min(initial=0.0))), max(high, float(scaled.max(initial=0.0)))
     low, high = max(low, -SHOWN_SPAN * max(abs(bottom), 1)), min(high, SHOWN_SPAN * top)
+    low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
     if not high > low:
         low, high = low - 1, high + 1
     edges, counts = np.linspace(low, high, BINS + 1), np.zeros(BINS, np.int64)
