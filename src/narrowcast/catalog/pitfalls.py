@@ -179,7 +179,7 @@ ROWS: tuple[PitfallRow, ...] = (
         name="double rounding",
         symptom="a few codes are off by one",
         cause="a value near a tie is rounded onto it by the first cast and past it by the second",
-        fix="Cast once; where no scale stands between the casts, rounding the first to odd (ro) gives the same.",
+        fix="Cast once; where no scale stands between the casts, the first may round to odd (ro) and gives the same.",
         tier=3,
         source=_USERS,
     ),
