@@ -65,6 +65,16 @@ def test_an_unknown_choice_of_kernels_is_named() -> None:
     assert done.returncode and "NARROWCAST_KERNELS" in done.stderr and "numpy" in done.stderr
 
 
+@needs_native
+@pytest.mark.parametrize(
+    ("level", "message"), [("v9", "unknown value of NARROWCAST_ISA"), ("absent", "this machine runs")]
+)
+def test_a_level_that_cannot_run_is_refused(level: str, message: str) -> None:
+    other = "v2" if platform.machine() == "aarch64" else "aarch64"
+    done = run("encode([1.0])", NARROWCAST_ISA=other if level == "absent" else level)
+    assert done.returncode and message in done.stderr
+
+
 def test_a_missing_module_warns_once_and_serves() -> None:
     done = run(
         """

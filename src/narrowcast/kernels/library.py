@@ -7,6 +7,9 @@ from types import ModuleType
 
 from narrowcast.errors import NarrowcastError, unknown_name
 
+LEVELS = ("v2", "v3", "aarch64")
+"""Instruction-set levels the compiled module may hold."""
+
 PARALLEL_FROM = 1 << 21
 """Elements from which a kernel uses more than one thread."""
 
@@ -27,6 +30,14 @@ def _load() -> ModuleType | None:
                 hint="Install narrowcast again with a C++17 compiler, or unset NARROWCAST_NATIVE.",
             ) from error
         return None
+    isa = os.environ.get("NARROWCAST_ISA", "")
+    if isa not in ("", *LEVELS):
+        raise unknown_name("value of NARROWCAST_ISA", isa, LEVELS)
+    if isa and isa != _native.level():
+        raise NarrowcastError(
+            f"NARROWCAST_ISA={isa}, and this machine runs {_native.level()} kernels.",
+            hint="Unset it, or name a level the machine has.",
+        )
     return _native
 
 
