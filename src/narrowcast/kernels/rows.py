@@ -41,7 +41,8 @@ def quantize_rows(
         part = np.ascontiguousarray(values[some], dtype=np.float32)
         into = out[some] if out.flags.c_contiguous else np.empty(part.shape, dtype=np.uint8)
         if module is None:
-            into[...] = _quantize(part, scale[some], shift[some], target)
+            for columns in _column_blocks(part):
+                into[:, columns] = _quantize(part[:, columns], scale[some], shift[some], target)
         else:
             bounds = (int(target.min), int(target.max), target.code_mask)
             flat = part.reshape(-1), into.reshape(-1)
@@ -93,8 +94,10 @@ def dequantize_rows(codes: Array, scale: Array, offset: Array, out: Array | None
         into = out[some] if direct else np.empty(codes[some].shape, dtype=np.float32)
         if module is None:
             with np.errstate(all="ignore"):
-                np.subtract(codes[some].astype(np.float32), offset[some, None], out=into)
-                np.multiply(into, scale[some, None], out=into)
+                for columns in _column_blocks(into):
+                    part = into[:, columns]
+                    np.subtract(codes[some, columns].astype(np.float32), offset[some, None], out=part)
+                    np.multiply(part, scale[some, None], out=part)
         else:
             part = np.ascontiguousarray(codes[some], dtype=codes.dtype.newbyteorder("="))
             kind = _CODES[codes.dtype.name]
@@ -135,7 +138,8 @@ def multiply_rows(
         direct = _flat(out[some])
         into = out[some] if direct else np.empty(part.shape, dtype=np.uint8)
         if module is None:
-            into[...] = _multiplied(part, multiplier[some], shift[some], target)
+            for columns in _column_blocks(part):
+                into[:, columns] = _multiplied(part[:, columns], multiplier[some], shift[some], target)
         else:
             bounds = (int(target.min), int(target.max), target.code_mask)
             flat = part.reshape(-1), into.reshape(-1)
@@ -174,13 +178,14 @@ def absmax_rows(values: Array) -> tuple[Array, bool, bool]:
         if module is not None:
             seen |= module.absmax_rows(part.reshape(-1), largest[some], threads(part.size))
             continue
-        magnitude = np.abs(part)
-        finite = np.isfinite(magnitude)
-        if not finite.all():
-            nan = np.isnan(magnitude)
-            seen |= (SEEN_NAN if nan.any() else 0) | (SEEN_INF if (~finite & ~nan).any() else 0)
-            magnitude[~finite] = 0.0
-        largest[some] = magnitude.max(axis=1)
+        for columns in _column_blocks(part):
+            magnitude = np.abs(part[:, columns])
+            finite = np.isfinite(magnitude)
+            if not finite.all():
+                nan = np.isnan(magnitude)
+                seen |= (SEEN_NAN if nan.any() else 0) | (SEEN_INF if (~finite & ~nan).any() else 0)
+                magnitude[~finite] = 0.0
+            largest[some] = np.maximum(largest[some], magnitude.max(axis=1))
     return largest, bool(seen & SEEN_NAN), bool(seen & SEEN_INF)
 
 
@@ -193,3 +198,10 @@ def _row_blocks(values: Array, whole: bool) -> list[slice]:
     rows, columns = values.shape
     step = rows if whole else max(1, BLOCK // max(1, columns))
     return [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
+
+
+def _column_blocks(part: Array) -> list[slice]:
+    """Columns that NumPy handles at once, so that its temporaries for one long row stay small."""
+    rows, columns = part.shape
+    step = max(1, BLOCK // max(1, rows))
+    return [slice(at, at + step) for at in range(0, columns, step)]
