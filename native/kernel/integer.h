@@ -57,27 +57,28 @@ uint32_t encode_integer(const void* src, void* dst, int64_t n, Rounding mode, bo
 
 // q = clamp(rint(x / scale) + offset, low, high), by a true division: the one operation here that follows the
 // thread's rounding mode. The quotient is limited to +-2^24 before it becomes an integer, which no code reaches.
-// A NaN quotient counts as 0 and is reported.
+// A NaN quotient counts as 0 and is reported. The code's bounds, less the offset, are integers, so clamping before
+// the rounding is clamping after it.
 struct QuantizeRow {
-  F scale;
-  I offset, low, high;
+  F scale, low, high;
+  I offset;
   U mask;
   U nan = {};
 
   NC_ALWAYS U operator()(U bits) {
     const F quotient = (F)bits / scale;
-    const I unordered = quotient != quotient;
-    nan |= (U)unordered;
-    const U limited = (U)fmax(fmin(quotient, all_f(0x1p24f)), all_f(-0x1p24f)) & ~(U)unordered;
-    const I whole = to_int(rint_even((F)limited));
-    return (U)imin(imax(whole + offset, low), high) & mask;
+    const U unordered = (U)(quotient != quotient);
+    nan |= unordered;
+    const F limited = fmax(fmin((F)((U)quotient & ~unordered), high), low);
+    return (U)(to_int(rint_even(limited)) + offset) & mask;
   }
 };
 
+// The offset is below 2^23 in magnitude: fp32 holds the bounds less the offset.
 uint32_t quantize_row(const void* src, void* dst, int64_t n, float scale, int32_t offset, int32_t low, int32_t high,
                       uint32_t mask) {
-  QuantizeRow step{all_f(scale), (I)all((uint32_t)offset), (I)all((uint32_t)low), (I)all((uint32_t)high),
-                   all(mask), {}};
+  QuantizeRow step{all_f(scale), all_f((float)(low - offset)), all_f((float)(high - offset)),
+                   (I)all((uint32_t)offset), all(mask), {}};
   sweep<1>(src, dst, n, step);
   return largest_lane(step.nan) ? (uint32_t)SEEN_NAN : 0u;
 }

@@ -23,7 +23,7 @@ def quantize_rows(
         values: float32[rows, columns].
         scale: float32[rows].
         target: an integer format of at most 8 bits.
-        offset: int32[rows], magnitudes below 2**24; None for 0.
+        offset: int32[rows], magnitudes below 2**23; None for 0.
         out: uint8 array of the same shape.
 
     Returns:

@@ -151,7 +151,7 @@ def _column(values: Any, rows: int) -> Array:
 
 def _integers(values: Array) -> bool:
     with np.errstate(invalid="ignore"):
-        return bool(np.all((np.abs(values) < 2.0**24) & (np.trunc(values) == values)))
+        return bool(np.all((np.abs(values) < 2.0**23) & (np.trunc(values) == values)))
 
 
 def quantize_rows(
