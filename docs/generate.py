@@ -103,8 +103,15 @@ def formats_table(argument: str) -> str:
         smallest = row.min_subnormal if row.min_subnormal is not None else row.min_normal
         rows.append(
             [
-                code(row.name), str(row.bits), fields(row), power(row.max), power(row.min_normal), power(smallest),
-                codes_hex(row, row.inf_code), codes_hex(row, row.nan_code), code(row.default_rounding.value),
+                code(row.name),
+                str(row.bits),
+                fields(row),
+                power(row.max),
+                power(row.min_normal),
+                power(smallest),
+                codes_hex(row, row.inf_code),
+                codes_hex(row, row.nan_code),
+                code(row.default_rounding.value),
             ]
         )
     return table(header, rows)
@@ -128,8 +135,11 @@ def aliases_table(_: str) -> str:
         ["format", "also called", "on chips", "provenance", "source"],
         [
             [
-                code(row.name), ", ".join(map(code, row.aliases)) or "-", ", ".join(row.on_chip) or "-",
-                row.provenance.value, row.source,
+                code(row.name),
+                ", ".join(map(code, row.aliases)) or "-",
+                ", ".join(row.on_chip) or "-",
+                row.provenance.value,
+                row.source,
             ]
             for row in formats.values()
         ],
@@ -144,8 +154,13 @@ def notes_list(_: str) -> str:
 def rounding_table(argument: str) -> str:
     """The rounding modes and their rules."""
     titles = {
-        "rn": "就近，平局取偶", "rna": "就近，平局远离零", "rd": "向负无穷", "ru": "向正无穷",
-        "rz": "向零（截断）", "ro": "向奇数", "rh": "混合（仅 HiF8）",
+        "rn": "就近，平局取偶",
+        "rna": "就近，平局远离零",
+        "rd": "向负无穷",
+        "ru": "向正无穷",
+        "rz": "向零（截断）",
+        "ro": "向奇数",
+        "rh": "混合（仅 HiF8）",
     }
     if argument == "zh":
         return table(
@@ -222,7 +237,11 @@ def capi_table(_: str) -> str:
         ["function", "source", "target", "modes", "chips", "vendor's name"],
         [
             [
-                code(r.name), code(r.source), code(r.target), modes(r.modes) or "none", ", ".join(r.chips),
+                code(r.name),
+                code(r.source),
+                code(r.target),
+                modes(r.modes) or "none",
+                ", ".join(r.chips),
                 code(r.vendor_name),
             ]
             for r in capi.ROWS

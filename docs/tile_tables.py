@@ -37,10 +37,7 @@ def tables(table: Table) -> dict[str, Callable[[str], str]]:
         row = instructions[name]
         listed = table(
             ["operand", "direction", "types", "shape", "layout", "meaning"],
-            [
-                [code(o.name), o.direction, ", ".join(o.dtypes), o.shape, o.layout, o.meaning]
-                for o in row.operands
-            ],
+            [[code(o.name), o.direction, ", ".join(o.dtypes), o.shape, o.layout, o.meaning] for o in row.operands],
         )
         folders = "\n".join(f"- `{folder}`" for folder in row.tests)
         return (

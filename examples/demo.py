@@ -23,8 +23,18 @@ def fetch(folder: Path) -> Path:
     if not list(folder.glob("silero_vad-*.whl")):
         print(f"fetching {WHEEL} (MIT licence)")
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-             "--dest", str(folder), WHEEL],
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "--dest",
+                str(folder),
+                WHEEL,
+            ],
             check=True,
         )
     wheel = next(iter(folder.glob("silero_vad-*.whl")))

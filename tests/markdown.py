@@ -55,9 +55,7 @@ def run_python(block: Block, path: Path, namespace: dict[str, Any]) -> None:
         exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
         return
     report: list[str] = []
-    test = doctest.DocTestParser().get_doctest(
-        block.text, namespace, path.name, str(path), block.line - 1
-    )
+    test = doctest.DocTestParser().get_doctest(block.text, namespace, path.name, str(path), block.line - 1)
     runner = doctest.DocTestRunner(optionflags=DOCTEST_FLAGS, verbose=False)
     runner.run(test, out=report.append, clear_globs=False)
     if runner.failures:
@@ -102,8 +100,14 @@ def run_command(command: Command, path: Path, folder: Path, environment: dict[st
     """
     wanted = re.search(r"#\s*exit (\d+)\s*$", command.text)
     done = subprocess.run(
-        command.text, shell=True, cwd=folder, env=environment, capture_output=True, text=True,
-        timeout=TIMEOUT_SECONDS, check=False,
+        command.text,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     place = f"{path.name}:{command.line}: {command.text}"
     code = int(wanted[1]) if wanted else 0

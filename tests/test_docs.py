@@ -42,9 +42,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_page_runs(
-    page: Path, shell: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_runs(page: Path, shell: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the blocks of a page in order, in one folder and one Python namespace."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__page__"}
@@ -87,7 +85,5 @@ def modules() -> list[str]:
 def test_docstring_examples(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = {"nc": narrowcast, "np": np, "ml_dtypes": ml_dtypes}  # as a reader of the documentation has them
-    result = doctest.testmod(
-        importlib.import_module(module), extraglobs=given, optionflags=markdown.DOCTEST_FLAGS
-    )
+    result = doctest.testmod(importlib.import_module(module), extraglobs=given, optionflags=markdown.DOCTEST_FLAGS)
     assert result.failed == 0

@@ -18,9 +18,7 @@ LOADED = "import sys, json; {code}; print(json.dumps(sorted({{m.split('.')[0] fo
 
 def loaded(code: str) -> set[str]:
     """Top-level modules of a fresh interpreter after running some code."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 

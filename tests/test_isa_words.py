@@ -3,8 +3,10 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import narrowcast as nc
 from narrowcast.catalog.encodings import CODE_SETS, WORDS
 from narrowcast.catalog.instructions import instructions
 from narrowcast.errors import EncodingError, NarrowcastError, UnknownNameError
@@ -158,3 +160,10 @@ def _round_trip(value, bits):
         return 0
     assert parse_line(print_word(word)).value == value
     return 1
+
+
+def test_words_stand_for_their_bits() -> None:
+    words = nc.isa.assemble("BSTART.SFU TDEQUANT, S8\nBSTOP")
+    assert words == [0x9EB19181, 0x00000001] and [hex(word) for word in words] == ["0x9eb19181", "0x1"]
+    assert np.array(words, dtype=np.uint32).tolist() == [0x9EB19181, 1]
+    assert words[0] != words[1] and len({*words, *nc.isa.assemble("BSTOP")}) == 2

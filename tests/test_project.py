@@ -58,6 +58,7 @@ def test_readme_names_the_two_commands(readme: str) -> None:
 
 def test_readmes_have_the_same_code() -> None:
     """The translation shows the same examples; only prose and comments differ."""
+
     def code(path: Path) -> list[str]:
         return [re.sub(r"\s*#.*", "", b.text) for b in markdown.blocks(path) if b.language != "text"]
 

@@ -10,9 +10,9 @@ from narrowcast.catalog.instructions import ROWS as INSTRUCTIONS
 from narrowcast.errors import EncodingError, unknown_name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Word:
-    """One decoded word: its form and the code in each field."""
+    """One decoded word: its form and the code in each field. Where an integer is wanted, it is its bits."""
 
     row: WordRow
     codes: Mapping[str, int]
@@ -41,6 +41,18 @@ class Word:
 
     def __str__(self) -> str:
         return f"{self.value:0{self.bits // 4}X}"
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        """Compare bits, with another word of the same length or with a plain integer."""
+        if isinstance(other, Word):
+            return (self.value, self.bits) == (other.value, other.bits)
+        return self.value == other if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 def scatter(field: FieldRow, code: int) -> int:
