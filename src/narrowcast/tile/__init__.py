@@ -6,6 +6,7 @@ from narrowcast.tile.events import Program, RecordEvent
 from narrowcast.tile.memory import GlobalTensor, tload, tstore
 from narrowcast.tile.move import TMov, tmov
 from narrowcast.tile.quantize import TQuant, tquant
+from narrowcast.tile.quantize_hif4 import HiF4, tquant_hif4
 from narrowcast.tile.quantize_mx import TQuantMx, tquant_mx
 from narrowcast.tile.scalar import TDequantScalar, TQuantScalar
 from narrowcast.tile.spelling import Order, Pad, Role
@@ -15,6 +16,7 @@ from narrowcast.tile.types import TileType
 
 __all__ = [
     "GlobalTensor",
+    "HiF4",
     "Order",
     "Pad",
     "Program",
@@ -35,6 +37,7 @@ __all__ = [
     "tload",
     "tmov",
     "tquant",
+    "tquant_hif4",
     "tquant_mx",
     "trace",
     "tstore",
