@@ -1,7 +1,9 @@
 """What every run of the suite shares: which kernels it tests, and which tests depend on them."""
 
 import os
+import zlib
 
+import numpy as np
 import pytest
 
 KERNEL_MODULES = ("test_exact", "test_kernels", "test_cases", "test_properties")
@@ -34,3 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _any_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the width of the terminal that runs the suite out of what commands print: xdist passes it to its workers."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _own_random_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's generator starts anew for each test: what a test draws doesn't depend on those before it."""
+    if isinstance(getattr(request.module, "RNG", None), np.random.Generator):
+        seed = zlib.crc32(request.node.nodeid.encode())
+        monkeypatch.setattr(request.module, "RNG", np.random.default_rng(seed))
