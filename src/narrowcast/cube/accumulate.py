@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from narrowcast.errors import FormatError
+from narrowcast.quant.arrays import first_index
 
 Array = npt.NDArray[Any]
 
@@ -49,7 +50,7 @@ def integer_product(a: Array, b: Array, initial: Array | None) -> Array:
     if total.dtype == np.int64:
         bad = (total < _S32.min) | (total > _S32.max)
         if bad.any():
-            i, j = (int(x) for x in np.unravel_index(int(np.argmax(bad)), total.shape))
+            i, j = first_index(bad)
             raise FormatError(
                 f"K = {k}: {int(bad.sum())} sums do not fit S32, first {int(total[i, j])} at [{i}, {j}].",
                 hint="Split K and add the parts in a wider type.",

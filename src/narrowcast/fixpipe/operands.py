@@ -13,6 +13,7 @@ from narrowcast.fixpipe.pipeline import Parameters
 from narrowcast.fixpipe.words import truncate_scale
 from narrowcast.operation import Choices
 from narrowcast.operation.protocol import Inputs
+from narrowcast.quant.arrays import first_index
 
 if TYPE_CHECKING:
     from narrowcast.fixpipe.operation import Fixpipe
@@ -82,7 +83,7 @@ def _beyond_s32(array: Array) -> tuple[int, ...] | None:
         return None
     limits = np.iinfo(np.int32)
     bad = (array < limits.min) | (array > limits.max)
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)) if bad.any() else None
+    return first_index(bad) if bad.any() else None
 
 
 def whole_fractals(op: "Fixpipe", acc: Any) -> Array | None:

@@ -15,6 +15,7 @@ from narrowcast.fixpipe import simulator
 from narrowcast.fixpipe.addressing import Array
 from narrowcast.operation import Choices, Control
 from narrowcast.quant import Cast, decode, encode
+from narrowcast.quant.arrays import first_index
 from narrowcast.schema import IntFormat, Magnitudes, Rounding
 
 _INTERMEDIATE = {"s9": (-256, 255), "s5": (-16, 15), "s17": (-65536, 65535)}
@@ -116,9 +117,9 @@ def add_bias(acc: Array, p: Parameters) -> Array:
     wide = acc.astype(np.int64) + p.bias
     narrow = wide.astype(np.int32)
     if not np.array_equal(wide, narrow):
-        first = [int(i) for i in np.unravel_index(int(np.argmax(wide != narrow)), wide.shape)]
+        first = first_index(wide != narrow)
         raise FormatError(
-            f"accumulator plus bias does not fit S32, first {int(wide[tuple(first)])} at {first}.",
+            f"accumulator plus bias does not fit S32, first {int(wide[first])} at {list(first)}.",
             hint="Add the bias in a wider type before the pipe, or scale the operands down.",
         )
     return narrow

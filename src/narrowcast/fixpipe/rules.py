@@ -10,6 +10,7 @@ from narrowcast.fixpipe.addressing import C0
 from narrowcast.fixpipe.call import STORE_GRAIN, Call
 from narrowcast.fixpipe.words import SMALLEST_NORMAL
 from narrowcast.operation.findings import Effect, Finding, Rule, rule
+from narrowcast.quant.arrays import first_index
 
 _BLOCK = 1 << 16  # elements
 
@@ -36,8 +37,8 @@ def no_subnormal_accumulator(call: Call) -> Iterator[str]:
         if small.any():
             count += int(small.sum())
             if first is None:
-                where = np.unravel_index(int(np.argmax(small)), small.shape)
-                first = (start + int(where[0]), *(int(i) for i in where[1:]))
+                row, *rest = first_index(small)
+                first = (start + row, *rest)
     if first is not None:
         yield f"{count} subnormal accumulators, first {call.acc[first]!s} at {list(first[-2:])}"
 

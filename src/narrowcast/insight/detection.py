@@ -70,11 +70,6 @@ class Detection:
         )
 
 
-def first_index(mask: Array) -> list[int]:
-    """Index of the first true element."""
-    return [int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape)]
-
-
 def improvement(before: QuantizedCase, after: QuantizedCase) -> float:
     """Gain in dB; large when the result was not finite before."""
     old, new = before.quality, after.quality

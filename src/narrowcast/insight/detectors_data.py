@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from narrowcast.insight.detection import Array, Detection, first_index, improvement
+from narrowcast.insight.detection import Array, Detection, improvement
 from narrowcast.insight.quantized_case import QuantizedCase, ideal_scale, requantize
 from narrowcast.insight.slabs import Count
+from narrowcast.quant.arrays import first_index
 
 CLEAR_GAIN_DB = 10.0
 GOOD_DB = 10.0
@@ -52,7 +53,7 @@ def zero_scale(case: QuantizedCase) -> Detection | None:
     bad = ~(np.isfinite(scale) & (scale > 0))
     if not bad.any() or case.scale_codes is not None or _from_underflow(case):
         return None
-    index = first_index(np.atleast_1d(bad))
+    index = list(first_index(np.atleast_1d(bad)))
     value = float(np.atleast_1d(scale)[tuple(index)])
     fixed = None
     if case.values is not None and case.whole:
@@ -80,7 +81,7 @@ def scale_underflow(case: QuantizedCase) -> Detection | None:
     ideal = ideal_scale(case).astype(np.float64)
     stored = case.scale.astype(np.float64)
     wrong = _lost_bits(stored, ideal)
-    index = first_index(np.atleast_1d(wrong))
+    index = list(first_index(np.atleast_1d(wrong)))
     at = tuple(index)
     assert case.values is not None
     scale = ideal.astype(np.float32)
@@ -170,7 +171,7 @@ def not_finite(case: QuantizedCase) -> Detection | None:
     nan_scale = np.zeros(0, np.bool_) if case.scale_codes is None else case.scale_codes == 0xFF
     if nan_scale.any():
         where, what, size = "scale", "E8M0 scale codes are 0xFF (NaN)", nan_scale.size
-        count, index = int(np.count_nonzero(nan_scale)), first_index(nan_scale)
+        count, index = int(np.count_nonzero(nan_scale)), list(first_index(nan_scale))
         rows = int(np.any(nan_scale.reshape(-1, nan_scale.shape[-1]), axis=-1).sum()) if nan_scale.ndim else 1
     elif facts.bad_values.number or facts.bad_codes.number:
         if facts.bad_values.number:

@@ -42,11 +42,9 @@ def index14(bits: Array, room: Room) -> Array:
 
 
 def round_shift(v: Array, shift: Array | np.uint32, negative: Array, mode: str) -> Array:
-    """Divide by ``2**shift`` and round; ``negative`` is all ones in lanes of negative values, else 0."""
+    """Divide by ``2**shift`` and round in any mode but rn; ``negative`` is all ones for negative values, else 0."""
     below = (_ONE << shift) - _ONE
     match mode:
-        case "rn":
-            v = v + (below >> _ONE) + ((v >> shift) & _ONE)
         case "rna":
             v = v + (below >> _ONE) + _ONE
         case "rd":
@@ -63,7 +61,7 @@ def _negative(bits: Array) -> Array:
 
 
 def to_half(rule: Rule, ends: Limits) -> Work:
-    """Encode fp32 as fp16 or bf16 in any mode but the hybrid."""
+    """Encode fp32 as fp16 or bf16 in any mode but rn, which ml_dtypes and NumPy have, and the hybrid."""
     mode = rule.rounding
     fraction_bits, min_exponent = (10, 113) if rule.target == "fp16" else (7, 1)
 

@@ -12,6 +12,7 @@ from narrowcast.errors import NarrowcastError
 from narrowcast.operation.control import Control
 from narrowcast.operation.protocol import Operation, perform
 from narrowcast.operation.semantics import Semantics
+from narrowcast.quant.arrays import first_index
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _compare(
             changed = differs(result, other)
         count = int(changed.sum())
         if count:
-            first = tuple(int(i) for i in np.unravel_index(int(np.argmax(changed)), changed.shape))
+            first = first_index(changed)
             return AuditEntry(
                 switch=switch,
                 question=row.question,

@@ -17,6 +17,11 @@ _SMALL_FLOATS = frozenset(
 )
 
 
+def first_index(mask: Array) -> tuple[int, ...]:
+    """Index of the first true element."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
 def as_values(values: npt.ArrayLike) -> Array:
     """Return an array of a source dtype; 8-bit and smaller floats are widened to float32, exactly."""
     array = np.asarray(values)
@@ -47,7 +52,7 @@ def as_codes(codes: npt.ArrayLike, fmt: Format) -> Array:
         )
     if array.size and (array.min() < 0 or array.max() > fmt.code_mask):
         bad = (array < 0) | (array > fmt.code_mask)
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
+        first = first_index(bad)
         raise FormatError(
             f"code {int(array[first])} at index {list(first)} is outside 0..{fmt.code_mask} "
             f"({fmt.name}, {fmt.bits} bits).",

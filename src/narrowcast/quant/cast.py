@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,12 @@ class Cast:
         assert isinstance(self.rounding, Rounding)
         return self.rounding
 
+    @cached_property
+    def _policy(self) -> dict[str, Any]:
+        """What the kernels ask besides the format and the mode."""
+        names = ("saturate", "nan", "hybrid_compare", "overflow")
+        return {name: getattr(self, name) for name in names}
+
     def _values(self, values: npt.ArrayLike) -> Array:
         array = as_values(values)
         name = source_name(array.dtype)
@@ -97,16 +104,7 @@ class Cast:
         """Return the codes of ``values``, same shape, ``format.code_dtype``."""
         array = self._values(values)
         check_out(out, array.shape, self.format.code_dtype)
-        return kernels.encode(
-            array,
-            self.format,
-            self.mode,
-            saturate=self.saturate,
-            nan=self.nan,
-            hybrid_compare=self.hybrid_compare,
-            overflow=self.overflow,
-            out=out,
-        )
+        return kernels.encode(array, self.format, self.mode, out=out, **self._policy)
 
     def round_to(self, values: npt.ArrayLike, out: Array | None = None) -> Array:
         """Return the values of the codes of ``values`` as float32, in one pass."""
@@ -116,16 +114,7 @@ class Cast:
             )
         array = self._values(values)
         check_out(out, array.shape, "float32")
-        return kernels.round_to(
-            array,
-            self.format,
-            self.mode,
-            saturate=self.saturate,
-            nan=self.nan,
-            hybrid_compare=self.hybrid_compare,
-            overflow=self.overflow,
-            out=out,
-        )
+        return kernels.round_to(array, self.format, self.mode, out=out, **self._policy)
 
 
 def _for_hybrid(array: Array) -> Array:

@@ -11,7 +11,7 @@ from narrowcast import kernels
 from narrowcast.catalog.formats import formats
 from narrowcast.catalog.rounding import rounding as resolve_rounding
 from narrowcast.errors import FormatError, ShapeError, unknown_name
-from narrowcast.quant.arrays import Array, as_values
+from narrowcast.quant.arrays import Array, as_values, first_index
 from narrowcast.quant.blocks import Blocks
 from narrowcast.quant.cast import Cast, RoundingLike
 from narrowcast.quant.qtensor import QTensor, Record
@@ -199,7 +199,7 @@ def _check_method(method: str, symmetric: bool, given: bool) -> None:
 def _check_scales(scales: Array, extremes: Array) -> None:
     beyond = np.isinf(scales)
     if beyond.any():
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(beyond)), beyond.shape))
+        first = first_index(beyond)
         raise FormatError(
             f"block {list(first)} has values up to {float(extremes[first]):g}: its scale would be beyond fp32.",
             hint="Multiply the data by a power of two first, and the result by its inverse.",
@@ -209,7 +209,7 @@ def _check_scales(scales: Array, extremes: Array) -> None:
 def _check_no_negative(array: Array, row: Format) -> None:
     negative = array < 0
     if negative.any():
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(negative)), array.shape))
+        first = first_index(negative)
         raise FormatError(
             f"{row.name} is unsigned: {int(negative.sum())} negative values, first {array[first]} at index "
             f"{list(first)}, would all become 0.",
@@ -226,7 +226,7 @@ def _given_scale(scale: npt.ArrayLike, grid: tuple[int, ...]) -> Array:
     array = _fit(np.asarray(scale, dtype=np.float32), grid, "scale")
     bad = ~(np.isfinite(array) & (array > 0))
     if bad.any():
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
+        first = first_index(bad)
         raise FormatError(
             f"scale {array[first]} at block {list(first)}: a scale is positive and finite in fp32.",
             hint="An all-zero block takes 2**-23.",

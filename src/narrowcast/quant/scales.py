@@ -6,7 +6,7 @@ import numpy as np
 
 from narrowcast import kernels
 from narrowcast.errors import FormatError, unknown_name
-from narrowcast.quant.arrays import Array
+from narrowcast.quant.arrays import Array, first_index
 from narrowcast.quant.blocks import Blocks
 from narrowcast.schema import Format, IntFormat
 
@@ -72,7 +72,7 @@ def _refuse_nonfinite(array: Array, policy: str) -> None:
     if policy != "error":
         return
     bad = ~np.isfinite(array)
-    first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape))
+    first = first_index(bad)
     raise FormatError(
         f"{int(bad.sum())} non-finite values, first {array[first]} at index {list(first)}: quantize needs a policy.",
         hint='Pass nonfinite="saturate" (inf to the largest value, NaN to 0) or nonfinite="keep".',

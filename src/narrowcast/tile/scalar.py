@@ -1,5 +1,6 @@
 """TDEQUANT and TQUANT of the ISA specification: one multiplier and one integer zero point, exact, with flags."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -51,7 +52,7 @@ def _legality(message: str, operand: str, name: str) -> Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scalar:
+class _Scalar(ABC):
     """What both instructions have: two tiles of one valid shape, a multiplier word and a zero-point word."""
 
     dst: str
@@ -82,9 +83,9 @@ class _Scalar:
         return tile_type(getattr(self, operand))
 
     @property
+    @abstractmethod
     def integer(self) -> str:
         """The integer format that bounds the zero point."""
-        raise NotImplementedError
 
     @property
     def offset(self) -> int:

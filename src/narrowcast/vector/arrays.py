@@ -10,7 +10,7 @@ from narrowcast.catalog.casts import UNEMULATED
 from narrowcast.catalog.formats import formats
 from narrowcast.errors import FormatError, ShapeError, UnsupportedCastError
 from narrowcast.quant import decode
-from narrowcast.quant.arrays import as_codes
+from narrowcast.quant.arrays import as_codes, first_index
 from narrowcast.schema import Format
 
 Array = npt.NDArray[Any]
@@ -79,7 +79,7 @@ def _exact(array: Array, fmt: Format) -> Array:
             back = converted.astype(array.dtype)
             wrong = (back != array) & ~((back != back) & (array != array))
     if np.any(wrong):
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), array.shape))
+        first = first_index(wrong)
         raise FormatError(
             f"{array[first]} at index {list(first)} is no {fmt.name} value.",
             hint="Round it first, or pass an array of the type you mean.",
